@@ -1,0 +1,61 @@
+/*
+ * qc_dir.h
+ *		The data directory: IDENTITY, LANES, the node marker, and the log directories in it.
+ *
+ * IDENTITY (text, "key = value" lines): format version, directory id, system identifier, node id.
+ * LANES (text, in qlog/): format version, layout.
+ * The marker pgsql_tmp.qlog_node holds the node id; backup and rewind tools leave it behind, so a missing
+ * marker tells that this directory is a copy.
+ */
+#ifndef QC_DIR_H
+#define QC_DIR_H
+
+#include "qc_files.h"
+
+#define QC_DIR_VERSION 1
+#define QC_MARKER_NAME "pgsql_tmp.qlog_node"
+#define QC_STASH_PATH  "replication/stash"
+
+typedef struct QcIdentity
+{
+	uint64_t	directory_id;
+	uint64_t	system_identifier;
+	uint64_t	node_id;
+	QcLayout	layout;
+	bool		copied;			/* the marker is missing or names another node */
+	bool		created;		/* made by this call */
+} QcIdentity;
+
+/*
+ * Open the directory (which exists) or, when it is empty, create what belongs into it: sub-directories,
+ * LANES, q0 with its first file, marker, IDENTITY last.  Everything is synced.  new_id and new_node are used
+ * when it is created.
+ * QC_FOREIGN: IDENTITY names another system identifier.  QC_MISSING: not empty and no IDENTITY, or IDENTITY
+ * without LANES or q0.  QC_VERSION: newer format.  QC_CONFLICT: the layout asked for is not the one recorded.
+ */
+extern QcStatus qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout,
+							uint64_t new_id, uint64_t new_node, QcIdentity *identity, QcError *err);
+
+/* A copy becomes a node of its own: write a new node id into IDENTITY and the marker. */
+extern QcStatus qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err);
+
+/* Sweep *.tmp and *.dead (at start only). Strays are left and counted. */
+extern QcStatus qc_dir_sweep(const QcIo *io, QcLayout layout, uint32_t *strays, QcError *err);
+
+/* Ids of all log directories, sorted, malloc'ed by the callee (free with free). */
+extern QcStatus qc_dir_logs(const QcIo *io, QcLayout layout, uint64_t **logs, uint32_t *nlogs,
+							QcError *err);
+
+/* File ids in a log directory, sorted, malloc'ed by the callee. */
+extern QcStatus qc_dir_files(const QcIo *io, QcLayout layout, uint64_t log, uint64_t **files,
+							 uint32_t *nfiles, QcError *err);
+
+/* Write a small file so that after a crash it is old or new: tmp, sync, rename, sync directory. */
+extern QcStatus qc_dir_write_file(const QcIo *io, const char *path, const void *bytes, size_t len,
+								  QcError *err);
+
+/* Read a small file whole; QC_MISSING when absent, QC_LIMIT when larger than cap. */
+extern QcStatus qc_dir_read_file(const QcIo *io, const char *path, void *buf, size_t cap, size_t *len,
+								 QcError *err);
+
+#endif							/* QC_DIR_H */

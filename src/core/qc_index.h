@@ -1,0 +1,61 @@
+/*
+ * qc_index.h
+ *		The memory index: where the message records of the newest files are.
+ *
+ * One entry per message record, chained per partition by position and per log by age.  It is derived: what
+ * is not here is found through .qidx files or by scanning the file (qc_read.h).  Bounded by
+ * qlog.index_memory; the oldest entries of the log that holds most go first.  State lock.
+ */
+#ifndef QC_INDEX_H
+#define QC_INDEX_H
+
+#include "qc_log.h"
+
+typedef struct QcIndexEntry
+{
+	uint64_t	first;			/* position of its first message */
+	QcRef		partition;
+	uint32_t	count;
+	uint32_t	file;			/* number in the name */
+	uint32_t	position;		/* in the file */
+	uint32_t	size;			/* whole record */
+	QcRef		log;
+	QcLink		of_partition;
+	QcRef		of_log;			/* next younger entry of the log */
+	uint32_t	unused;
+} QcIndexEntry;
+
+/* Where a message record is. */
+typedef struct QcLocation
+{
+	uint64_t	log;
+	uint64_t	file;			/* 0 = not in memory: look it up (qc_read.h) */
+	uint64_t	position;
+	uint32_t	size;
+	uint32_t	count;
+	uint64_t	first;
+} QcLocation;
+
+/* Add a record out of promised entries (or false when none was promised and the budget is full). */
+extern bool qc_index_add(QcState *st, QcLog *log, QcPartition *partition, uint64_t first,
+						 uint32_t count, uint64_t file, uint64_t position, uint32_t size,
+						 bool promised);
+
+/* Put older records, descending by position, below what the index holds of this log. */
+extern bool qc_index_add_older(QcState *st, QcLog *log, QcPartition *partition, uint64_t first,
+							   uint32_t count, uint64_t file, uint64_t position, uint32_t size);
+
+/*
+ * Find the record of a position.  *hint is tried first, with its successor, and set to what was found
+ * (0 otherwise).  false = not in memory; *location then names only the log.
+ */
+extern bool qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hint,
+						  QcLocation *location);
+
+/* Drop the oldest entries of the log that holds most, about n of them.  false = nothing to drop. */
+extern bool qc_index_evict(QcState *st, uint32_t n);
+
+/* Drop a partition's or a log's entries. */
+extern void qc_index_forget_log(QcState *st, QcLog *log);
+
+#endif							/* QC_INDEX_H */

@@ -1,0 +1,93 @@
+/*
+ * qc_log.h
+ *		Logs: where the next record of each goes, and the zero-filled room it goes into.
+ *
+ * A log appends to its active file at `tail`, inside bytes that were zero-filled and synced before
+ * (`allocated`), and rolls to the next file, which must exist already, when a record does not fit.
+ * After a seq is reserved nothing is created or extended: a transaction takes a credit in each log
+ * first, and whoever lacks room extends the log without any lock that appenders need.
+ *
+ * Invariant: credits outstanding always fit, in whatever order they are used: either all of them into
+ * the rest of the active file, or all of them into the files ahead, where each may waste up to the
+ * largest outstanding record.
+ *
+ * State lock: everything except qc_log_create_files and qc_log_extend_io, which do I/O.
+ */
+#ifndef QC_LOG_H
+#define QC_LOG_H
+
+#include "qc_files.h"
+#include "qc_state.h"
+
+#define QC_EXTEND_MIN	65536
+#define QC_EXTEND_MAX	(16u * 1024 * 1024)
+
+typedef struct QcLog
+{
+	uint64_t	id;
+	QcRef		id_next;
+	QcRef		next;			/* of all logs */
+	uint64_t	file;			/* active file */
+	uint64_t	tail;			/* where its next record goes */
+	uint64_t	allocated;		/* its zero-filled and synced size */
+	uint64_t	last_file;		/* newest file that exists; those after `file` are empty */
+	uint64_t	last_allocated; /* zero-filled size of last_file; files between are full */
+	uint64_t	credit;			/* bytes promised and not used yet */
+	uint64_t	record_max;		/* largest record among them */
+	uint64_t	index_file;		/* the memory index holds every record of this log from */
+	uint64_t	index_position; /*	this file and position on */
+	uint64_t	nindexed;		/* index entries of this log in memory */
+	QcRef		index_head;		/* its oldest entry, through QcIndexEntry.of_log */
+	QcRef		index_tail;
+	uint64_t	dirty_first;	/* write lock: files written and not synced, 0 = none */
+	uint64_t	dirty_last;
+	QcRef		dirty_next;		/* write lock: list of such logs */
+	uint32_t	nqueues;		/* live queues whose messages go here; q0: 0 */
+	QcDirty		dirty;
+} QcLog;
+
+/* Where a record goes. */
+typedef struct QcPlace
+{
+	uint64_t	file;
+	uint64_t	position;
+	bool		rolled;			/* first record of its file: the header's first_seq must be written */
+} QcPlace;
+
+/* What somebody has to zero-fill before a credit can be given. */
+typedef struct QcExtend
+{
+	uint64_t	log;
+	uint64_t	file;
+	uint64_t	from;			/* 0 with create */
+	uint64_t	to;
+	bool		create;
+} QcExtend;
+
+extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
+
+/* Add a log to the state (its files exist); NULL when the state memory is full. */
+extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated);
+
+/*
+ * Promise `bytes` of records, the largest of `record` bytes.  QC_OK, or QC_BUSY with *extend set: do
+ * that (qc_log_extend_io), tell (qc_log_extended), and try again.
+ */
+extern QcStatus qc_log_credit(QcState *st, QcLog *log, uint64_t bytes, uint64_t record,
+							  uint64_t segment_size, QcExtend *extend);
+extern void qc_log_uncredit(QcState *st, QcLog *log, uint64_t bytes);
+
+/* Take the next place for a record of this size out of the credit: cannot fail. */
+extern QcPlace qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t segment_size);
+
+/* Zero-fill and sync (and create) as told; no lock held. */
+extern QcStatus qc_log_extend_io(QcFiles *files, const QcExtend *extend, QcError *err);
+extern void qc_log_extended(QcState *st, const QcExtend *extend, uint64_t segment_size);
+
+/*
+ * Make the directory of a new log with its first file (header, `allocated` zero-filled bytes), all of
+ * it synced.  What an earlier unfinished attempt left is renamed to *.dead.
+ */
+extern QcStatus qc_log_create_files(QcFiles *files, uint64_t log, uint64_t allocated, QcError *err);
+
+#endif							/* QC_LOG_H */

@@ -1,0 +1,418 @@
+/*
+ * qc_state.h
+ *		The state of all queues in the core's memory block: objects, tables and their links.
+ *
+ * Shared by every process of the server, laid out once at start, rebuilt from checkpoint and log
+ * after any crash.  ONE lock, the state lock (an LWLock of the shell), guards all of it together with
+ * the seq counter and the reservation of log space.  It is held for a bounded, short time, never over
+ * I/O, a wait, or an allocation from elsewhere.  Exceptions, each said at its field: progress numbers
+ * that are read without the lock.
+ *
+ * Objects and who owns whom:
+ *
+ *	 queue -> groups, partitions (lists); name table by (database, name), id table
+ *	 partition -> pending entries (FIFO by seq), aborted ranges, cursors, index chain
+ *	 cursor = (partition, group) -> slots, one per message between the cursor and `fetch` that is not
+ *			  acknowledged, in order of position
+ *	 lease -> its slots; open entry -> its pending entries and items
+ *
+ * A position p of a partition is, for a cursor: done (below `fetch`, no slot, or in an aborted range),
+ * in flight (a slot), or not delivered (at or above `fetch`).  There are no acknowledged ranges: what
+ * has no slot below `fetch` is done.
+ *
+ * Entries change the state in two steps: applied when reserved, in seq order (positions taken, leases
+ * pinned), and settled (visible and acknowledged, or undone) when durable or decided.  Settling is
+ * commutative, so its order does not matter.
+ */
+#ifndef QC_STATE_H
+#define QC_STATE_H
+
+#include "qc_error.h"
+#include "qc_io.h"
+#include "qc_mem.h"
+#include "qc_options.h"
+
+#define QC_DEFAULT_GROUP		0	/* group id of the default group in every queue */
+#define QC_POP_UNSCANNED_MAX	64	/* cursors that one pop step examines */
+#define QC_ENTRY_PARTITIONS_MAX 4096
+#define QC_SLOTS_MAX			10000	/* default of max_leases_per_cursor */
+#define QC_WHEEL_LEVELS			4
+#define QC_WHEEL_SIZE			256
+#define QC_TICK_US				10000
+
+typedef struct QcLink
+{
+	QcRef		prev;
+	QcRef		next;
+} QcLink;
+
+typedef struct QcList
+{
+	QcRef		head;
+	QcRef		tail;
+} QcList;
+
+/* Dirty bookkeeping of an object that has a checkpoint row. */
+typedef struct QcDirty
+{
+	QcRef		next;
+	uint32_t	marked;			/* 1 = in the dirty list */
+} QcDirty;
+
+typedef enum QcQueueState
+{
+	QC_QUEUE_CREATING,			/* by an open entry; only its own transaction sees it */
+	QC_QUEUE_LIVE,
+	QC_QUEUE_DROPPING,			/* by an open entry */
+	QC_QUEUE_DEAD				/* dropped; rows are being freed */
+} QcQueueState;
+
+typedef struct QcQueue
+{
+	uint64_t	id;
+	uint64_t	log_id;
+	uint64_t	default_partition_id;
+	int64_t		created_at;
+	uint32_t	database;
+	uint32_t	owner;
+	QcRef		name;
+	uint16_t	name_len;
+	uint8_t		state;			/* QcQueueState */
+	uint8_t		damaged;		/* out of service: damage_file and damage_position say where */
+	uint64_t	damage_file;
+	uint64_t	damage_position;
+	QcRef		name_next;		/* chain in names table */
+	QcRef		id_next;		/* chain in ids table */
+	QcLink		all;			/* list of all queues */
+	QcRef		log;
+	QcRef		default_partition;
+	QcList		partitions;
+	QcRef		groups;			/* first, through QcGroup.next */
+	uint32_t	npartitions;
+	QcDirty		dirty;
+	QcOptions	options;
+	uint64_t	pushed;
+	uint64_t	popped;			/* deliveries */
+	uint64_t	acked;
+	uint64_t	nacked;
+	uint64_t	expired;
+	uint64_t	dead;			/* messages in dead lanes */
+	int64_t		last_push;
+	int64_t		last_pop;
+} QcQueue;
+
+typedef struct QcGroup
+{
+	uint64_t	id;				/* within its queue */
+	QcRef		queue;
+	QcRef		next;			/* of the queue */
+	QcRef		name;
+	uint16_t	name_len;
+	uint8_t		start;
+	uint8_t		unused;
+	int64_t		start_at;
+	QcList		ready;			/* cursors with something to deliver */
+	uint64_t	nready;			/* messages visible and not delivered, retries included */
+	uint64_t	nleased;		/* messages */
+	uint64_t	dead_partition;	/* id of the dead lane, 0 = none yet */
+	QcDirty		dirty;
+} QcGroup;
+
+typedef struct QcPartition
+{
+	uint64_t	id;
+	QcRef		queue;
+	QcRef		name;
+	uint16_t	name_len;
+	uint8_t		lane;			/* QC_LANE_* */
+	uint8_t		unused;
+	QcRef		name_next;		/* chain in (queue, name) table */
+	QcRef		id_next;
+	QcLink		of_queue;
+	uint64_t	next;			/* position that the next message gets */
+	uint64_t	stable;			/* below it everything is settled */
+	QcList		pending;		/* entries with positions at or above stable, by seq */
+	QcList		aborted;		/* ranges without messages, by position */
+	QcRef		cursors;		/* through QcCursor.next */
+	QcList		index;			/* QcIndexEntry chain, by position */
+	QcDirty		dirty;
+	uint32_t	group;			/* QC_LANE_DEAD: the group whose dead letters these are */
+} QcPartition;
+
+typedef struct QcCursor
+{
+	QcRef		partition;
+	QcRef		group;
+	QcRef		next;			/* cursor of the partition's next group */
+	uint32_t	nslots;
+	uint32_t	nleased;		/* slots under a lease */
+	uint32_t	nwaiting;		/* slots that wait for a retry time */
+	uint64_t	fetch;			/* next position never delivered */
+	QcList		slots;			/* by position */
+	QcList		retry;			/* default partition: slots that can be taken again, FIFO */
+	QcLink		ready;			/* in the group's ready list */
+	uint32_t	is_ready;
+	QcRef		hint;			/* index entry of `fetch`, may be stale: checked on use */
+	uint64_t	visible;		/* part of stable already counted in nready */
+	QcDirty		dirty;
+} QcCursor;
+
+typedef enum QcSlotState
+{
+	QC_SLOT_LEASED,
+	QC_SLOT_RETRY,				/* can be taken now */
+	QC_SLOT_WAITING				/* a timer makes it QC_SLOT_RETRY */
+} QcSlotState;
+
+typedef struct QcSlot
+{
+	uint64_t	position;
+	QcRef		cursor;
+	QcRef		lease;
+	uint32_t	attempt;		/* deliveries so far */
+	QcRef		hint;			/* index entry */
+	QcLink		of_cursor;
+	QcLink		of_lease;		/* or of the cursor's retry list */
+	QcRef		timer;
+	uint32_t	state;			/* QcSlotState */
+	int64_t		due;			/* QC_SLOT_WAITING: wall clock, microseconds */
+} QcSlot;
+
+typedef struct QcLease
+{
+	uint64_t	id;
+	QcRef		id_next;
+	QcRef		queue;
+	QcRef		group;
+	QcList		slots;
+	uint32_t	nslots;
+	uint32_t	owner;			/* backend whose transaction took it; 0 = its pop has committed */
+	uint64_t	pin_seq;		/* open entry that acknowledges from it; 0 = none */
+	int64_t		lease_us;
+	int64_t		deadline;		/* monotonic microseconds; meaningful when owner = 0 */
+	int64_t		leased_at;		/* wall clock */
+	QcRef		timer;
+	uint32_t	committed;		/* pop_commit applied */
+	QcDirty		dirty;
+	QcLink		all;
+} QcLease;
+
+/* Positions of one entry in one partition that are not settled yet. */
+typedef struct QcPending
+{
+	uint64_t	seq;
+	uint64_t	first;
+	uint32_t	count;
+	uint8_t		settled;		/* 0 open, 1 visible, 2 aborted */
+	uint8_t		unused[3];
+	QcRef		partition;
+	QcLink		of_partition;
+	QcRef		of_open;		/* next one of the same entry */
+} QcPending;
+
+typedef struct QcAbortedRange
+{
+	uint64_t	first;
+	uint32_t	count;
+	QcRef		next;
+} QcAbortedRange;
+
+typedef enum QcOpenItemKind
+{
+	QC_OPEN_ACK,				/* positions of a lease become done */
+	QC_OPEN_DEAD,				/* one position becomes done; its copy is in the dead lane */
+	QC_OPEN_QUEUE_CREATE,
+	QC_OPEN_QUEUE_DROP
+} QcOpenItemKind;
+
+typedef struct QcOpenItem
+{
+	QcRef		next;
+	uint32_t	kind;			/* QcOpenItemKind */
+	uint64_t	lease;			/* id */
+	uint64_t	partition;		/* id; for queue items the queue's id */
+	uint64_t	first;
+	uint32_t	count;
+	uint32_t	unused;
+} QcOpenItem;
+
+/* An entry that is applied but not settled. */
+typedef struct QcOpen
+{
+	uint64_t	seq;
+	uint64_t	xid;			/* 0 = queue-only: settled by durability */
+	uint64_t	lsn;			/* decided: end of the commit record, 0 = aborted */
+	QcRef		pendings;		/* through QcPending.of_open */
+	QcRef		items;
+	QcLink		all;			/* by seq */
+	uint8_t		decided;		/* 0 open, 1 committed, 2 aborted; kept until the decision is logged */
+	uint8_t		inserted;		/* joint: its WAL record is inserted */
+	uint8_t		carried;
+	uint8_t		unused;
+	uint32_t	pid;			/* of its backend, for views; 0 after recovery */
+} QcOpen;
+
+typedef struct QcTimer
+{
+	QcLink		link;
+	uint64_t	tick;
+	QcRef		target;			/* a lease or a slot */
+	uint8_t		is_slot;
+	uint8_t		level;
+	uint8_t		bucket;
+	uint8_t		unused;
+} QcTimer;
+
+typedef struct QcTombstone
+{
+	QcRef		next;
+	uint32_t	kind;			/* row kind (qc_rows.h) */
+	uint64_t	id1;
+	uint64_t	id2;
+} QcTombstone;
+
+/* Chained hash table of refs; nbuckets is a power of two, buckets stand in the block. */
+typedef struct QcTable
+{
+	uint64_t	buckets;		/* byte offset in the block */
+	uint32_t	nbuckets;
+	uint32_t	count;
+} QcTable;
+
+/* Current epoch and the boundary at which each older one ended. */
+#define QC_EPOCHS_MAX 64
+typedef struct QcEpochRow
+{
+	uint64_t	epoch;
+	uint64_t	first_seq;
+	uint32_t	timeline;
+	uint32_t	unused;
+} QcEpochRow;
+
+typedef struct QcCounters
+{
+	uint64_t	entries;
+	uint64_t	bytes;
+	uint64_t	fsyncs;
+	uint64_t	fsync_us;
+	uint64_t	groups;			/* flushes that made something durable */
+	uint64_t	group_max;
+	uint64_t	waits;
+	uint64_t	checkpoints;
+} QcCounters;
+
+typedef struct QcState
+{
+	QcMem		mem;			/* first: refs count from here */
+
+	/* Numbers that only grow. */
+	uint64_t	seq;			/* last reserved */
+	uint64_t	next_queue_id;
+	uint64_t	next_partition_id;
+	uint64_t	confirmed_seq;	/* newest confirm applied */
+	uint64_t	checkpoint_seq; /* mark of the last checkpoint */
+	uint64_t	commit_lsn;		/* largest commit LSN among decisions taken */
+	int64_t		last_created_at;	/* entries' clock: never goes back */
+
+	uint64_t	directory_id;
+	uint32_t	nepochs;
+	uint32_t	max_slots;		/* qlog.max_leases_per_cursor */
+	QcEpochRow	epochs[QC_EPOCHS_MAX];	/* oldest first; the last is current */
+
+	QcTable		queue_names;
+	QcTable		queue_ids;
+	QcTable		partition_names;
+	QcTable		partition_ids;
+	QcTable		lease_ids;
+	QcTable		log_ids;
+
+	QcList		queues;
+	QcList		leases;
+	QcList		opens;			/* by seq */
+	QcRef		logs;			/* all logs, through QcLog.next */
+	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
+
+	/* Dirty rows, one list per row kind, and deleted ones. */
+	QcRef		dirty_queues;
+	QcRef		dirty_groups;
+	QcRef		dirty_partitions;
+	QcRef		dirty_cursors;
+	QcRef		dirty_leases;
+	QcRef		dirty_logs;
+	QcRef		tombstones;
+	uint32_t	ndirty;			/* rows in these lists */
+	uint32_t	nopens;
+
+	uint64_t	wheel_tick;		/* every timer below it has fired */
+	uint32_t	ntimers;
+	QcList		wheel[QC_WHEEL_LEVELS][QC_WHEEL_SIZE];
+
+	uint64_t	index_bytes_limit;
+	QcCounters	counters;
+} QcState;
+
+#define QC_AT(st, type, ref) ((type *) qc_mem_at(&(st)->mem, (ref)))
+#define QC_REF(st, object) qc_mem_ref(&(st)->mem, (object))
+
+typedef struct QcStateConfig
+{
+	uint64_t	state_bytes;
+	uint64_t	index_bytes;
+	uint32_t	max_slots;
+} QcStateConfig;
+
+/* Size of the block for this configuration, and laying it out (block zeroed or not). */
+extern uint64_t qc_state_size(const QcStateConfig *config);
+extern QcState *qc_state_init(void *block, const QcStateConfig *config);
+
+/* Look-ups; NULL when there is none.  By name: only queues that are LIVE or DROPPING. */
+extern QcQueue *qc_queue_by_name(QcState *st, uint32_t database, const char *name, size_t len);
+extern QcQueue *qc_queue_by_id(QcState *st, uint64_t id);
+extern QcPartition *qc_partition_by_name(QcState *st, const QcQueue *queue, const char *name,
+										 size_t len);
+extern QcPartition *qc_partition_by_id(QcState *st, uint64_t id);
+extern QcGroup *qc_group_by_id(QcState *st, const QcQueue *queue, uint64_t id);
+extern QcCursor *qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group);
+extern QcLease *qc_lease_by_id(QcState *st, uint64_t id);
+extern QcOpen *qc_open_by_seq(QcState *st, uint64_t seq);
+
+static inline uint64_t
+qc_epoch(const QcState *st)
+{
+	return st->nepochs == 0 ? 0 : st->epochs[st->nepochs - 1].epoch;
+}
+
+/* Text of a name object. */
+static inline const char *
+qc_name_at(const QcState *st, QcRef name)
+{
+	return (const char *) qc_mem_at(&st->mem, name);
+}
+
+/* Every position below it is done for this cursor. */
+extern uint64_t qc_cursor_committed(const QcState *st, const QcCursor *cursor);
+
+/* Is the partition delivered in order, one lease at a time? */
+extern bool qc_partition_ordered(const QcState *st, const QcPartition *partition);
+
+/* Put an object into its dirty list (idempotent). */
+extern void qc_dirty_queue(QcState *st, QcQueue *queue);
+extern void qc_dirty_group(QcState *st, QcGroup *group);
+extern void qc_dirty_partition(QcState *st, QcPartition *partition);
+extern void qc_dirty_cursor(QcState *st, QcCursor *cursor);
+extern void qc_dirty_lease(QcState *st, QcLease *lease);
+
+/* Intrusive lists: the link stands at byte `offset` of the objects. */
+extern void qc_list_append(QcState *st, QcList *list, QcRef ref, size_t offset);
+extern void qc_list_prepend(QcState *st, QcList *list, QcRef ref, size_t offset);
+extern void qc_list_remove(QcState *st, QcList *list, QcRef ref, size_t offset);
+
+/* Insert ref behind `after` (0 = at the head). */
+extern void qc_list_insert(QcState *st, QcList *list, QcRef after, QcRef ref, size_t offset);
+
+/* Hash tables, by ids and by (id, name). */
+extern QcRef *qc_table_bucket(QcState *st, QcTable *table, uint64_t hash);
+extern uint64_t qc_hash_id(uint64_t id);
+extern uint64_t qc_hash_name(uint64_t scope, const char *name, size_t len);
+
+#endif							/* QC_STATE_H */
