@@ -1,0 +1,54 @@
+/*
+ * qlog_guc.h
+ *		Settings, prefix qlog., alphabetical.
+ */
+#ifndef QLOG_GUC_H
+#define QLOG_GUC_H
+
+#include "postgres.h"
+
+typedef enum QlogWalCarry
+{
+	QLOG_WAL_CARRY_JOINT,
+	QLOG_WAL_CARRY_ALL
+} QlogWalCarry;
+
+typedef enum QlogSyncMethod
+{
+	QLOG_SYNC_AUTO,				/* each file, or syncfs from 16 dirty logs on where it is reliable */
+	QLOG_SYNC_FILES,
+	QLOG_SYNC_SYNCFS
+} QlogSyncMethod;
+
+extern bool qlog_allow_gap;
+extern bool qlog_auto_create;
+extern int	qlog_buffers;		/* kB */
+extern int	qlog_checkpoint_bytes;	/* MB */
+extern int	qlog_checkpoint_max_size;	/* MB */
+extern int	qlog_checkpoint_timeout;	/* ms */
+extern int	qlog_commit_delay;	/* microseconds */
+extern int	qlog_commit_siblings;
+extern int	qlog_compression_level;
+extern char *qlog_data_directory;
+extern int	qlog_dedup_memory;	/* kB */
+extern int	qlog_directory_layout;	/* QcLayout */
+extern int	qlog_index_memory;	/* kB */
+extern int	qlog_log_flush_interval;	/* ms */
+extern int	qlog_max_leases_per_cursor;
+extern int	qlog_max_message_size;	/* kB */
+extern int	qlog_max_transaction_bytes;	/* kB */
+extern int	qlog_recovery_wait; /* ms */
+extern int	qlog_segment_size;	/* MB */
+extern int	qlog_state_memory;	/* kB */
+extern int	qlog_sync_method;	/* QlogSyncMethod */
+extern bool qlog_track_timing;
+extern int	qlog_wal_carry;		/* QlogWalCarry */
+extern int	qlog_wal_payload_limit; /* bytes */
+
+/* Define them all; postmaster-level ones only while preloading. */
+extern void qlog_guc_init(void);
+
+/* Absolute path of the data directory. */
+extern const char *qlog_directory(void);
+
+#endif							/* QLOG_GUC_H */

@@ -1,0 +1,107 @@
+/*
+ * qlog_shmem.h
+ *		What all processes of a server share, and the locks that guard it.
+ *
+ * Lock order: state -> nothing.  write and sync are taken holding none; sync may be held while write is
+ * taken and released, never the reverse.  extend is taken holding none and held over I/O (only those who
+ * lack room wait for it); under it the state lock is taken briefly.
+ *
+ *	 state	everything in QcState, log tails and credits, ring->head and ring->credit, guard flags.	 Short,
+ *			never over I/O, palloc or a wait.  Exclusive to change, shared for views.
+ *	 write	writing the ring out: ring->written, written_seq, dirty logs.
+ *	 sync	one leader syncs dirty files and publishes durable_seq; followers wait for it with
+ *			LWLockAcquireOrWait, as XLogFlush does.
+ *	 extend zero-filling and creating log files.
+ */
+#ifndef QLOG_SHMEM_H
+#define QLOG_SHMEM_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+
+#include "../core/qc_files.h"
+#include "../core/qc_read.h"
+#include "../core/qc_ring.h"
+#include "../core/qc_state.h"
+
+/* May functions work?	Only the checkpointer worker moves it. */
+typedef enum QlogGate
+{
+	QLOG_GATE_STARTING,			/* recovery is running or has not begun: functions wait for it */
+	QLOG_GATE_READY,
+	QLOG_GATE_FAILED			/* gate_error says why; functions raise it */
+} QlogGate;
+
+typedef enum QlogWorkerKind
+{
+	QLOG_WORKER_CHECKPOINTER,
+	QLOG_WORKER_GUARD_1,
+	QLOG_WORKER_GUARD_2,
+	QLOG_WORKER_COUNT
+} QlogWorkerKind;
+
+typedef struct QlogWorker
+{
+	pid_t		pid;			/* 0 = not running */
+	int			pgprocno;		/* of its PGPROC, to set its latch */
+	uint32		restarts;
+	uint64		passes;
+	int64		last_pass_us;	/* duration */
+	TimestampTz last_pass_at;
+	char		state[32];		/* "recovering", "idle", "checkpoint", ... */
+	char		last_error[256];
+} QlogWorker;
+
+typedef struct QlogShared
+{
+	LWLock		state_lock;
+	LWLock		write_lock;
+	LWLock		sync_lock;
+	LWLock		extend_lock;
+
+	pg_atomic_uint32 gate;		/* QlogGate */
+	ConditionVariable gate_cv;
+	QcError		gate_error;		/* valid when the gate is FAILED */
+
+	/* Guards (PROTOCOL.md 2.5), state lock. */
+	uint32		nguards;		/* processes whose DELAY_CHKPT_START flag stands for us */
+	pg_atomic_uint32 joint_work;	/* set by joint commits, cleared by a guard cycle: wakes sleeping guards */
+
+	/* Store full: the checkpointer cannot write, new work is refused until it can. */
+	pg_atomic_uint32 store_full;
+
+	pg_atomic_uint32 fill_waiter;	/* pgprocno + 1 of a leader that waits for an entry to be filled */
+
+	uint64		end_of_redo;	/* set by rm_cleanup: end LSN of redo, 0 = none was needed */
+	uint32		timeline;		/* of this run, set by the checkpointer worker at start */
+	uint64		recovery_us;	/* duration of our own part of the last start */
+	QlogWorker	workers[QLOG_WORKER_COUNT];
+} QlogShared;
+
+extern QlogShared *qlog_shared; /* NULL when the library was not preloaded */
+extern QcState *qlog_state;
+extern QcRing *qlog_ring;
+
+/* Of this process, made at first use. */
+extern QcFiles *qlog_files(void);
+
+/* Called by _PG_init while preloading: chains shmem_request_hook and shmem_startup_hook. */
+extern void qlog_shmem_init(void);
+
+/*
+ * Wait up to qlog.recovery_wait until functions may work.	55000 when not preloaded (HINT), 57P03 when still
+ * recovering, the gate's error when it failed.	 Interruptible.
+ */
+extern void qlog_gate_check(void);
+
+#define qlog_lock_state()	LWLockAcquire(&qlog_shared->state_lock, LW_EXCLUSIVE)
+#define qlog_unlock_state() LWLockRelease(&qlog_shared->state_lock)
+
+/* Clocks for the core: wall (microseconds since the Unix epoch) and monotonic. */
+extern int64 qlog_now(void);
+extern int64 qlog_monotonic(void);
+
+#endif							/* QLOG_SHMEM_H */
