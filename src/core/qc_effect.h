@@ -168,12 +168,19 @@ extern size_t qc_effect_item_size(QcEffectKind kind);
 /* "append", or NULL for an unknown kind. */
 extern const char *qc_effect_name(QcEffectKind kind);
 
-/*
- * Call visit for every field of the effect, items included (item = -1 for fixed fields): for
- * qlog_dump and for tests.  Numbers come in value, strings in str.
- */
-typedef void (*QcFieldVisitor) (void *context, const char *field, int64_t item, uint64_t value,
-								const QcStr *str);
+/* One field of an effect, for tools and tests.  Signed numbers are cast in value. */
+typedef struct QcField
+{
+	const char *name;
+	int64_t		item;			/* -1: a fixed field; otherwise the item's number */
+	bool		is_string;		/* str holds it, otherwise value */
+	bool		is_signed;
+	uint64_t	value;
+	QcStr		str;
+} QcField;
+
+/* Call visit for every field of the effect in the order of the list, items after the rest. */
+typedef void (*QcFieldVisitor) (void *context, const QcField *field);
 extern void qc_effect_visit(const QcEffect *effect, QcFieldVisitor visit, void *context);
 
 #endif							/* QC_EFFECT_H */

@@ -22,7 +22,10 @@
 #include "qc_error.h"
 
 #define QC_WALREC_VERSION		1
-#define QC_WALREC_ENTRY_HEAD	36	/* bytes before the parts */
+#define QC_WALREC_CARRIED_HEAD	40	/* bytes before the first part */
+#define QC_WALREC_PART_HEAD		12	/* bytes before the record of a part */
+#define QC_WALREC_REFERENCED_SIZE 48
+#define QC_WALREC_MARK_MAX		36	/* the larger of barrier and epoch */
 #define QC_STASH_MAGIC			"QNSTASH1"
 #define QC_STASH_MAGIC_SIZE		8
 #define QC_STASH_HEAD_SIZE		32
@@ -55,8 +58,21 @@ typedef struct QcWalMark		/* barrier (seq = S) and epoch (seq = first seq) */
 	uint64_t	seq;
 } QcWalMark;
 
-extern void qc_wal_entry_put_head(QcWriter *w, const QcWalEntry *entry);	/* 36 bytes, no parts */
+/*
+ * Write a carried entry's head, the number of parts included (40 bytes), or a whole referenced
+ * entry (48 bytes).  Of a carried entry the caller then puts exactly nparts parts, each a part head
+ * followed by the record's bytes.  entry->flags is exactly one of the two.
+ */
+extern void qc_wal_entry_put(QcWriter *w, const QcWalEntry *entry);
+extern void qc_wal_part_put_head(QcWriter *w, uint64_t log, uint32_t record_size);
+
 extern void qc_wal_mark_put(QcWriter *w, QcWalKind kind, const QcWalMark *mark);
+
+/*
+ * Decode and check the structure: exactly one of the flags, parts that fill the body exactly and
+ * agree with the len of their records, at least one part.  Checksums of the records are left to
+ * qc_record_decode.  QC_VERSION for an unknown version or unknown flags.
+ */
 extern QcStatus qc_wal_entry_decode(const uint8_t *body, size_t len, QcWalEntry *entry, QcError *err);
 extern QcStatus qc_wal_mark_decode(QcWalKind kind, const uint8_t *body, size_t len, QcWalMark *mark,
 								   QcError *err);
@@ -76,7 +92,10 @@ typedef struct QcStashRecord
 
 extern void qc_stash_put_head(uint8_t head[QC_STASH_HEAD_SIZE], const QcStashRecord *record);
 
-/* Decode at buf: QC_SHORT or QC_DAMAGED = torn tail from here on; *size = bytes taken. */
+/*
+ * Decode at buf: QC_END with no byte left, QC_SHORT or QC_DAMAGED = torn tail from here on,
+ * QC_VERSION = intact but of an unknown type; *size = bytes taken.
+ */
 extern QcStatus qc_stash_get(const uint8_t *buf, size_t avail, QcStashRecord *record, size_t *size,
 							 QcError *err);
 
