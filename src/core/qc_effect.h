@@ -25,7 +25,8 @@
  *				(1 = first delivery).  lease_us: its duration.
  * pop_commit	the transaction of that pop committed: the lease now runs for its time.
  * release		the lease ended without an answer (reason QC_RELEASE_*): its messages can be taken again.
- * ack			these ranges of the lease are done; a lease with nothing left ends.
+ * ack			these ranges of the lease are done; a lease with nothing left ends.  The group is named so
+ *				that recovery can apply it when the delivery was lost.
  * nack			these ranges can be delivered again delay_us after the entry's created_at.
  * dead			a message moved to the dead lane: copy at lane/lane_position (appended in the same entry).
  * renew		the lease runs for lease_us from now on.
@@ -49,11 +50,11 @@
 	EFFECT(5, RELEASE, release, QcRelease, \
 		U64(lease) U64(delay_us) U8(reason), QC_NO_ITEMS) \
 	EFFECT(6, ACK, ack, QcAck, \
-		U64(lease), U64(partition) U64(first) U32(count)) \
+		U64(lease) U64(group), U64(partition) U64(first) U32(count)) \
 	EFFECT(7, NACK, nack, QcNack, \
 		U64(lease) U64(delay_us) STR(reason), U64(partition) U64(first) U32(count)) \
 	EFFECT(8, DEAD, dead, QcDead, \
-		U64(lease) U64(partition) U64(position) U32(attempt) U64(lane) U64(lane_position) STR(reason), \
+		U64(lease) U64(group) U64(partition) U64(position) U32(attempt) U64(lane) U64(lane_position) STR(reason), \
 		QC_NO_ITEMS) \
 	EFFECT(9, RENEW, renew, QcRenew, \
 		U64(lease) U64(lease_us), QC_NO_ITEMS) \

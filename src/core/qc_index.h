@@ -20,9 +20,8 @@ typedef struct QcIndexEntry
 	uint32_t	position;		/* in the file */
 	uint32_t	size;			/* whole record */
 	QcRef		log;
-	QcLink		of_partition;
-	QcRef		of_log;			/* next younger entry of the log */
-	uint32_t	unused;
+	QcLink		of_partition;	/* by position */
+	QcLink		of_log;			/* by age */
 } QcIndexEntry;
 
 /* Where a message record is. */
@@ -55,7 +54,7 @@ extern bool qc_index_find(QcState *st, QcPartition *partition, uint64_t position
 /* Drop the oldest entries of the log that holds most, about n of them.  false = nothing to drop. */
 extern bool qc_index_evict(QcState *st, uint32_t n);
 
-/* Drop a partition's or a log's entries. */
-extern void qc_index_forget_log(QcState *st, QcLog *log);
+/* Drop the entries of a partition that goes away. */
+extern void qc_index_forget(QcState *st, QcPartition *partition);
 
 #endif							/* QC_INDEX_H */

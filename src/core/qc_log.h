@@ -37,8 +37,7 @@ typedef struct QcLog
 	uint64_t	index_file;		/* the memory index holds every record of this log from */
 	uint64_t	index_position; /*	this file and position on */
 	uint64_t	nindexed;		/* index entries of this log in memory */
-	QcRef		index_head;		/* its oldest entry, through QcIndexEntry.of_log */
-	QcRef		index_tail;
+	QcList		index;			/* its entries, oldest first, through QcIndexEntry.of_log */
 	uint64_t	dirty_first;	/* write lock: files written and not synced, 0 = none */
 	uint64_t	dirty_last;
 	QcRef		dirty_next;		/* write lock: list of such logs */
@@ -65,6 +64,7 @@ typedef struct QcExtend
 } QcExtend;
 
 extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
+extern void qc_dirty_log(QcState *st, QcLog *log);
 
 /* Add a log to the state (its files exist); NULL when the state memory is full. */
 extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated);

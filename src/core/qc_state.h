@@ -52,11 +52,18 @@ typedef struct QcList
 	QcRef		tail;
 } QcList;
 
-/* Dirty bookkeeping of an object that has a checkpoint row. */
+/*
+ * Dirty bookkeeping of an object that has a checkpoint row.  A deleted object whose row is stored stays
+ * allocated until the next dump has written the deletion.
+ */
+#define QC_DIRTY_LISTED		1	/* in the dirty list of its kind */
+#define QC_DIRTY_DELETED	2	/* gone; only its ids are still good */
+#define QC_DIRTY_STORED		4	/* the last checkpoint has a row of it */
+
 typedef struct QcDirty
 {
 	QcRef		next;
-	uint32_t	marked;			/* 1 = in the dirty list */
+	uint32_t	flags;
 } QcDirty;
 
 typedef enum QcQueueState
@@ -153,7 +160,6 @@ typedef struct QcCursor
 	QcLink		ready;			/* in the group's ready list */
 	uint32_t	is_ready;
 	QcRef		hint;			/* index entry of `fetch`, may be stale: checked on use */
-	uint64_t	visible;		/* part of stable already counted in nready */
 	QcDirty		dirty;
 } QcCursor;
 
@@ -233,7 +239,7 @@ typedef struct QcOpenItem
 	uint64_t	partition;		/* id; for queue items the queue's id */
 	uint64_t	first;
 	uint32_t	count;
-	uint32_t	unused;
+	uint32_t	group;			/* id */
 } QcOpenItem;
 
 /* An entry that is applied but not settled. */
@@ -250,6 +256,7 @@ typedef struct QcOpen
 	uint8_t		carried;
 	uint8_t		unused;
 	uint32_t	pid;			/* of its backend, for views; 0 after recovery */
+	QcDirty		dirty;
 } QcOpen;
 
 typedef struct QcTimer
@@ -262,14 +269,6 @@ typedef struct QcTimer
 	uint8_t		bucket;
 	uint8_t		unused;
 } QcTimer;
-
-typedef struct QcTombstone
-{
-	QcRef		next;
-	uint32_t	kind;			/* row kind (qc_rows.h) */
-	uint64_t	id1;
-	uint64_t	id2;
-} QcTombstone;
 
 /* Chained hash table of refs; nbuckets is a power of two, buckets stand in the block. */
 typedef struct QcTable
@@ -332,14 +331,14 @@ typedef struct QcState
 	QcRef		logs;			/* all logs, through QcLog.next */
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
 
-	/* Dirty rows, one list per row kind, and deleted ones. */
+	/* Dirty rows, deleted ones included, one list per row kind. */
 	QcRef		dirty_queues;
 	QcRef		dirty_groups;
 	QcRef		dirty_partitions;
 	QcRef		dirty_cursors;
 	QcRef		dirty_leases;
 	QcRef		dirty_logs;
-	QcRef		tombstones;
+	QcRef		dirty_opens;
 	uint32_t	ndirty;			/* rows in these lists */
 	uint32_t	nopens;
 
@@ -401,6 +400,10 @@ extern void qc_dirty_group(QcState *st, QcGroup *group);
 extern void qc_dirty_partition(QcState *st, QcPartition *partition);
 extern void qc_dirty_cursor(QcState *st, QcCursor *cursor);
 extern void qc_dirty_lease(QcState *st, QcLease *lease);
+extern void qc_dirty_open(QcState *st, QcOpen *open);
+
+/* Free an object that has a row: at once, or by the next dump when its row must be deleted first. */
+extern void qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *dirty);
 
 /* Intrusive lists: the link stands at byte `offset` of the objects. */
 extern void qc_list_append(QcState *st, QcList *list, QcRef ref, size_t offset);

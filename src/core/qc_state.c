@@ -1,0 +1,373 @@
+/*
+ * qc_state.c
+ *		Layout of the state block, hash tables, lists, look-ups and dirty lists.
+ */
+#include "qc_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "qc_cursor.h"
+#include "qc_effect.h"
+#include "qc_index.h"
+#include "qc_log.h"
+
+/* An object must fit the bytes that its class hands out. */
+_Static_assert(sizeof(QcQueue) <= 512, "queue");
+_Static_assert(sizeof(QcGroup) <= 192, "group");
+_Static_assert(sizeof(QcPartition) <= 128, "partition");
+_Static_assert(sizeof(QcCursor) <= 112, "cursor");
+_Static_assert(sizeof(QcLease) <= 112, "lease");
+_Static_assert(sizeof(QcSlot) <= 64, "slot");
+_Static_assert(sizeof(QcPending) <= 48, "pending");
+_Static_assert(sizeof(QcAbortedRange) <= 32, "aborted");
+_Static_assert(sizeof(QcOpen) <= 64, "open");
+_Static_assert(sizeof(QcOpenItem) <= 48, "open item");
+_Static_assert(sizeof(QcLog) <= 160, "log");
+_Static_assert(sizeof(QcTimer) <= 32, "timer");
+_Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
+
+#define QC_TABLES 6
+
+/* Buckets of each table for a state memory of this size: about one per object that fits. */
+static void
+table_sizes(uint64_t state_bytes, uint32_t sizes[QC_TABLES])
+{
+	static const uint32_t bytes_per_bucket[QC_TABLES] = {8192, 8192, 512, 512, 1024, 8192};
+
+	for (int i = 0; i < QC_TABLES; i++)
+	{
+		uint32_t	n = 64;
+
+		while (n < (1u << 27) && (uint64_t) n * bytes_per_bucket[i] < state_bytes)
+			n *= 2;
+		sizes[i] = n;
+	}
+}
+
+static uint64_t
+fixed_size(const QcStateConfig *config)
+{
+	uint32_t	sizes[QC_TABLES];
+	uint64_t	bytes = (sizeof(QcState) + QC_REF_UNIT - 1) / QC_REF_UNIT * QC_REF_UNIT;
+
+	table_sizes(config->state_bytes, sizes);
+	for (int i = 0; i < QC_TABLES; i++)
+		bytes += (uint64_t) sizes[i] * sizeof(QcRef);
+	return bytes;
+}
+
+uint64_t
+qc_state_size(const QcStateConfig *config)
+{
+	return qc_mem_block_size(fixed_size(config), config->state_bytes, config->index_bytes);
+}
+
+QcState *
+qc_state_init(void *block, const QcStateConfig *config)
+{
+	QcState    *st = block;
+	uint64_t	fixed = fixed_size(config);
+	uint64_t	at = (sizeof(QcState) + QC_REF_UNIT - 1) / QC_REF_UNIT * QC_REF_UNIT;
+	uint32_t	sizes[QC_TABLES];
+	QcTable    *tables[QC_TABLES];
+
+	memset(block, 0, fixed);
+	qc_mem_init(&st->mem, qc_state_size(config), fixed, config->state_bytes, config->index_bytes);
+	tables[0] = &st->queue_names;
+	tables[1] = &st->queue_ids;
+	tables[2] = &st->partition_names;
+	tables[3] = &st->partition_ids;
+	tables[4] = &st->lease_ids;
+	tables[5] = &st->log_ids;
+	table_sizes(config->state_bytes, sizes);
+	for (int i = 0; i < QC_TABLES; i++)
+	{
+		tables[i]->buckets = at;
+		tables[i]->nbuckets = sizes[i];
+		at += (uint64_t) sizes[i] * sizeof(QcRef);
+	}
+	assert(at == fixed);
+	st->next_queue_id = 1;
+	st->next_partition_id = 1;
+	st->max_slots = config->max_slots != 0 ? config->max_slots : QC_SLOTS_MAX;
+	st->index_bytes_limit = config->index_bytes;
+	return st;
+}
+
+QcRef *
+qc_table_bucket(QcState *st, QcTable *table, uint64_t hash)
+{
+	QcRef	   *buckets = (QcRef *) ((uintptr_t) st + (uintptr_t) table->buckets);
+
+	return &buckets[hash & (table->nbuckets - 1)];
+}
+
+uint64_t
+qc_hash_id(uint64_t id)
+{
+	id ^= id >> 33;
+	id *= UINT64_C(0xff51afd7ed558ccd);
+	id ^= id >> 33;
+	return id;
+}
+
+uint64_t
+qc_hash_name(uint64_t scope, const char *name, size_t len)
+{
+	return XXH3_64bits_withSeed(name, len, scope);
+}
+
+QcQueue *
+qc_queue_by_name(QcState *st, uint32_t database, const char *name, size_t len)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->queue_names, qc_hash_name(database, name, len));
+
+	while (ref != 0)
+	{
+		QcQueue    *queue = QC_AT(st, QcQueue, ref);
+
+		if (queue->database == database && queue->name_len == len &&
+			(queue->state == QC_QUEUE_LIVE || queue->state == QC_QUEUE_DROPPING) &&
+			memcmp(qc_name_at(st, queue->name), name, len) == 0)
+			return queue;
+		ref = queue->name_next;
+	}
+	return NULL;
+}
+
+QcQueue *
+qc_queue_by_id(QcState *st, uint64_t id)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->queue_ids, qc_hash_id(id));
+	QcQueue    *queue;
+
+	while ((queue = QC_AT(st, QcQueue, ref)) != NULL && queue->id != id)
+		ref = queue->id_next;
+	return queue;
+}
+
+QcPartition *
+qc_partition_by_name(QcState *st, const QcQueue *queue, const char *name, size_t len)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->partition_names, qc_hash_name(queue->id, name, len));
+	QcRef		of_queue = QC_REF(st, queue);
+
+	while (ref != 0)
+	{
+		QcPartition *partition = QC_AT(st, QcPartition, ref);
+
+		if (partition->queue == of_queue && partition->lane == QC_LANE_NONE &&
+			partition->name_len == len && memcmp(qc_name_at(st, partition->name), name, len) == 0)
+			return partition;
+		ref = partition->name_next;
+	}
+	return NULL;
+}
+
+QcPartition *
+qc_partition_by_id(QcState *st, uint64_t id)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->partition_ids, qc_hash_id(id));
+	QcPartition *partition;
+
+	while ((partition = QC_AT(st, QcPartition, ref)) != NULL && partition->id != id)
+		ref = partition->id_next;
+	return partition;
+}
+
+QcGroup *
+qc_group_by_id(QcState *st, const QcQueue *queue, uint64_t id)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, queue->groups);
+
+	while (group != NULL && group->id != id)
+		group = QC_AT(st, QcGroup, group->next);
+	return group;
+}
+
+QcCursor *
+qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group)
+{
+	QcCursor   *cursor = QC_AT(st, QcCursor, partition->cursors);
+	QcRef		of_group = QC_REF(st, group);
+
+	while (cursor != NULL && cursor->group != of_group)
+		cursor = QC_AT(st, QcCursor, cursor->next);
+	return cursor;
+}
+
+QcLease *
+qc_lease_by_id(QcState *st, uint64_t id)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->lease_ids, qc_hash_id(id));
+	QcLease    *lease;
+
+	while ((lease = QC_AT(st, QcLease, ref)) != NULL && lease->id != id)
+		ref = lease->id_next;
+	return lease;
+}
+
+QcLog *
+qc_log_by_id(QcState *st, uint64_t id)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->log_ids, qc_hash_id(id));
+	QcLog	   *log;
+
+	while ((log = QC_AT(st, QcLog, ref)) != NULL && log->id != id)
+		ref = log->id_next;
+	return log;
+}
+
+QcOpen *
+qc_open_by_seq(QcState *st, uint64_t seq)
+{
+	QcOpen	   *open = QC_AT(st, QcOpen, st->opens.head);
+
+	/* By seq, ascending, and few: one per backend that is committing. */
+	while (open != NULL && open->seq < seq)
+		open = QC_AT(st, QcOpen, open->all.next);
+	return open != NULL && open->seq == seq ? open : NULL;
+}
+
+uint64_t
+qc_cursor_committed(const QcState *st, const QcCursor *cursor)
+{
+	const QcSlot *first = QC_AT(st, QcSlot, cursor->slots.head);
+
+	return first != NULL ? first->position : cursor->fetch;
+}
+
+bool
+qc_partition_ordered(const QcState *st, const QcPartition *partition)
+{
+	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
+
+	return partition->id != queue->default_partition_id ||
+		queue->options.value[QC_OPT_ORDERED] != 0;
+}
+
+static QcLink *
+link_at(QcState *st, QcRef ref, size_t offset)
+{
+	return (QcLink *) ((uintptr_t) qc_mem_at(&st->mem, ref) + offset);
+}
+
+void
+qc_list_insert(QcState *st, QcList *list, QcRef after, QcRef ref, size_t offset)
+{
+	QcLink	   *link = link_at(st, ref, offset);
+	QcRef		next = after == 0 ? list->head : link_at(st, after, offset)->next;
+
+	link->prev = after;
+	link->next = next;
+	if (after == 0)
+		list->head = ref;
+	else
+		link_at(st, after, offset)->next = ref;
+	if (next == 0)
+		list->tail = ref;
+	else
+		link_at(st, next, offset)->prev = ref;
+}
+
+void
+qc_list_append(QcState *st, QcList *list, QcRef ref, size_t offset)
+{
+	qc_list_insert(st, list, list->tail, ref, offset);
+}
+
+void
+qc_list_prepend(QcState *st, QcList *list, QcRef ref, size_t offset)
+{
+	qc_list_insert(st, list, 0, ref, offset);
+}
+
+void
+qc_list_remove(QcState *st, QcList *list, QcRef ref, size_t offset)
+{
+	QcLink	   *link = link_at(st, ref, offset);
+
+	if (link->prev == 0)
+	{
+		assert(list->head == ref);
+		list->head = link->next;
+	}
+	else
+		link_at(st, link->prev, offset)->next = link->next;
+	if (link->next == 0)
+	{
+		assert(list->tail == ref);
+		list->tail = link->prev;
+	}
+	else
+		link_at(st, link->next, offset)->prev = link->prev;
+	link->prev = link->next = 0;
+}
+
+static void
+mark_dirty(QcState *st, QcRef *list, QcRef ref, QcDirty *dirty)
+{
+	if (dirty->flags & QC_DIRTY_LISTED)
+		return;
+	dirty->flags |= QC_DIRTY_LISTED;
+	dirty->next = *list;
+	*list = ref;
+	st->ndirty++;
+}
+
+void
+qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *dirty)
+{
+	if ((dirty->flags & (QC_DIRTY_LISTED | QC_DIRTY_STORED)) == 0)
+	{
+		qc_mem_free(&st->mem, class, ref);
+		return;
+	}
+	dirty->flags |= QC_DIRTY_DELETED;
+	mark_dirty(st, dirty_list, ref, dirty);
+}
+
+void
+qc_dirty_queue(QcState *st, QcQueue *queue)
+{
+	mark_dirty(st, &st->dirty_queues, QC_REF(st, queue), &queue->dirty);
+}
+
+void
+qc_dirty_group(QcState *st, QcGroup *group)
+{
+	mark_dirty(st, &st->dirty_groups, QC_REF(st, group), &group->dirty);
+}
+
+void
+qc_dirty_partition(QcState *st, QcPartition *partition)
+{
+	mark_dirty(st, &st->dirty_partitions, QC_REF(st, partition), &partition->dirty);
+}
+
+void
+qc_dirty_cursor(QcState *st, QcCursor *cursor)
+{
+	mark_dirty(st, &st->dirty_cursors, QC_REF(st, cursor), &cursor->dirty);
+}
+
+void
+qc_dirty_lease(QcState *st, QcLease *lease)
+{
+	mark_dirty(st, &st->dirty_leases, QC_REF(st, lease), &lease->dirty);
+}
+
+void
+qc_dirty_open(QcState *st, QcOpen *open)
+{
+	mark_dirty(st, &st->dirty_opens, QC_REF(st, open), &open->dirty);
+}
+
+void
+qc_dirty_log(QcState *st, QcLog *log)
+{
+	mark_dirty(st, &st->dirty_logs, QC_REF(st, log), &log->dirty);
+}
