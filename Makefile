@@ -22,6 +22,9 @@ DATA = $(wildcard sql/qlog--*.sql)
 # fails when one is missing here.
 REGRESS =
 
+# Those that run under valgrind as well; twenty times slower there.
+VALGRIND_REGRESS =
+
 ISOLATION = $(basename $(notdir $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation
 
@@ -176,7 +179,8 @@ src/bin/qlog_dump: $(B)/src/bin/qlog_dump
 # ---------------------------------------------------------------------------------------------
 
 stages := unit fuzz sim spin clang lint regress isolation tap valgrind
-run_tests := MAKE='$(MAKE)' CC='$(CC)' PG_CONFIG='$(PG_CONFIG)' REGRESS='$(REGRESS)' test/run
+run_tests := MAKE='$(MAKE)' CC='$(CC)' PG_CONFIG='$(PG_CONFIG)' REGRESS='$(REGRESS)' \
+	VALGRIND_REGRESS='$(VALGRIND_REGRESS)' test/run
 
 deps:
 	@test/lib/deps.sh
@@ -198,13 +202,14 @@ bench: deps
 	@PG_CONFIG='$(PG_CONFIG)' test/bench/run.sh
 
 indent: deps
-	@CC='$(CC)' test/lint/format.sh --write
+	@$(MAKE) --no-print-directory -s -j2 objects
+	@CC='$(CC)' test/lint/format.pl --write
 
 qlog_dump: src/bin/qlog_dump
 
 # For test/run and lint: build without installing, and say where the programs are.
 objects: $(core_lib) $(call objects,$(bin_src) $(test_src)) $(if $(PGXS),$(OBJS))
-test-programs: $(foreach kind,unit fuzz sim,$(call programs,$(kind)))
+lint-build: objects $(if $(PGXS),all)
 list-%:
 	@printf '%s\n' $(call programs,$*)
 core-lib: $(core_lib)
@@ -212,4 +217,4 @@ show-pg-flags:
 	@echo '$(pg_flags)'
 
 FORCE:
-.PHONY: FORCE all install clean deps test demo bench indent qlog_dump objects test-programs core-lib show-pg-flags $(stages)
+.PHONY: FORCE all install clean deps test demo bench indent qlog_dump objects lint-build core-lib show-pg-flags $(stages)

@@ -10,7 +10,7 @@ set -eu
 packages=(
   postgresql-15 postgresql-server-dev-15
   liblmdb-dev libzstd-dev libxxhash-dev libkrb5-dev
-  gcc libc6-dev make clang libclang-rt-14-dev binutils
+  gcc libc6-dev libc6-dbg make clang libclang-rt-14-dev binutils
   perl libipc-run-perl python3
   spin pg-bsd-indent valgrind
   procps util-linux
