@@ -28,16 +28,39 @@ typedef struct QsStore QsStore;
 /*
  * Open (create when create is set and it is absent) the environment in directory, an absolute
  * path that exists.  The map starts small and grows up to map_max bytes.  read_only: for tools;
- * does not write to the directory.  QC_MISSING when absent and not create.
+ * does not write to the directory, takes no lock, and must not meet a running writer: LMDB may
+ * write over pages that an unregistered reader stands on.  QC_MISSING when absent and not create.
  */
 extern QcStatus qs_open(const char *directory, uint64_t map_max, bool create, bool read_only,
 						QsStore **store, QcError *err);
 extern void qs_close(QsStore *store);
 
-/* Append an operation to a batch; value_len 0 is allowed. */
+/*
+ * Append an operation to a batch; value_len 0 is allowed.  An operation that does not fit leaves
+ * only `full` set: what stands in the batch stays valid and can be applied.
+ */
 extern void qs_batch_put(QcWriter *batch, const void *key, uint16_t key_len, const void *value,
 						 uint32_t value_len);
 extern void qs_batch_delete(QcWriter *batch, const void *key, uint16_t key_len);
+
+/* Bytes that an operation takes in a batch. */
+#define QS_OP_SIZE(key_len, value_len) (7 + (uint64_t) (key_len) + (uint64_t) (value_len))
+
+/* One operation of a batch; bytes are in place. */
+typedef struct QsOp
+{
+	uint8_t		op;				/* QS_OP_PUT or QS_OP_DELETE */
+	uint16_t	key_len;
+	uint32_t	value_len;		/* 0 for QS_OP_DELETE */
+	const uint8_t *key;
+	const uint8_t *value;
+} QsOp;
+
+/*
+ * Decode the next operation; QC_END after the last.  QC_INVALID for an unknown operation, a key of
+ * 0 or more than QS_KEY_MAX bytes, a deletion with a value, or bytes that are cut short.
+ */
+extern QcStatus qs_batch_get(QcReader *batch, QsOp *op, QcError *err);
 
 /*
  * Apply the batch in one synced transaction: all or nothing.  Deleting an absent key is fine.
