@@ -111,12 +111,11 @@ unit_check_bytes(const void *actual, size_t actual_len, const void *expected, si
 }
 
 const char *
-unit_source_path(const char *relative)
+unit_input_path(const char *relative)
 {
 	static char path[4096];
-	const char *here = __FILE__;
-	size_t		len = strlen(here) - strlen("test/unit/unit.c");
+	const char *inputs = getenv("TEST_INPUTS");
 
-	(void) snprintf(path, sizeof(path), "%.*s%s", (int) len, here, relative);
+	(void) snprintf(path, sizeof(path), "%s/%s", inputs == NULL ? "." : inputs, relative);
 	return path;
 }

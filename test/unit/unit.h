@@ -40,7 +40,10 @@ extern bool unit_check_str(const char *actual, const char *expected, const char 
 extern bool unit_check_bytes(const void *actual, size_t actual_len, const void *expected,
 							 size_t expected_len, const char *file, int line, const char *what);
 
-/* Path of a file of the source tree, from this program's own source path; in a static buffer. */
-extern const char *unit_source_path(const char *relative);
+/*
+ * Path of an input file, relative to the top of the source tree; in a static buffer.  test/run names
+ * its copy of the inputs in TEST_INPUTS; by hand, programs are run at the top of the tree.
+ */
+extern const char *unit_input_path(const char *relative);
 
 #endif							/* UNIT_H */
