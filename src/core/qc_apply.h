@@ -25,6 +25,7 @@ typedef struct QcApply
 	uint32_t	owner;			/* deliver: backend that owns the lease while its transaction is open */
 	bool		recovering;		/* leases of unknown fate and unknown partitions are tolerated */
 	bool		immediate;		/* settle at once */
+	uint32_t	pid;			/* of the backend, for views */
 	QcRef		open;			/* the entry's open object, 0 = immediate */
 } QcApply;
 

@@ -32,36 +32,31 @@ typedef struct QcPopRequest
 
 /*
  * Choose what to deliver without changing anything but the order of the ready list.  *nruns runs (at most
- * max_runs) are put; returns the number of messages.  *again = the step's budget of cursors was used up
- * with nothing found: release the lock, check interrupts, call again.
+ * max_runs) are put, *nruns set; returns the number of messages, 0 = nothing to deliver now.  Only deliverable
+ * cursors stand in the ready list, so the cost depends on the batch alone.
  */
 extern uint32_t qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs,
-							  uint32_t max_runs, uint32_t *nruns, bool *again);
+							  uint32_t max_runs, uint32_t *nruns);
 
-/* Effects of a delivery, used by qc_apply_effect. */
-extern QcStatus qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcRun *runs,
-								 uint32_t nruns, uint32_t owner, int64_t created_at, QcError *err);
-extern void qc_lease_commit(QcState *st, QcLease *lease, int64_t monotonic);
-extern void qc_lease_renew(QcState *st, QcLease *lease, int64_t lease_us, int64_t monotonic);
+/* The slot of a position, of any lease; NULL when it is done or not delivered. */
+extern QcSlot *qc_cursor_slot(QcState *st, const QcCursor *cursor, uint64_t position);
 
 /*
- * End a lease without an answer: its messages can be taken again, after delay_us.  due: wall clock now +
- * delay.
+ * Give position to a lease: its retry slot is taken over, or, when position is at or above `fetch`, a new slot is
+ * made and fetch moves behind it.  NULL = state memory is full (never when slots were promised).
  */
-extern void qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int64_t now,
-							 int64_t monotonic, bool expired);
+extern QcSlot *qc_cursor_take(QcState *st, QcCursor *cursor, uint64_t position, uint32_t attempt,
+							  bool promised);
 
-/* nack: messages [first, first + count) of the lease; in an ordered partition everything above too. */
-extern uint32_t qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,
-							  uint32_t count, int64_t delay_us, int64_t now, int64_t monotonic);
+/* Put a slot that lost its lease back: now (delay_us = 0) or after a delay. */
+extern void qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us,
+							   int64_t now, int64_t monotonic);
 
-/* Messages of the lease in [first, first + count) become done.  Ends the lease when none is left. */
-extern uint32_t qc_lease_done(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,
-							  uint32_t count);
+/* The message is done: free its slot, which has no lease any more. */
+extern void qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot);
 
-/* The slot of a position in a lease; NULL when the lease does not hold it. */
-extern QcSlot *qc_lease_slot(QcState *st, const QcLease *lease, const QcPartition *partition,
-							 uint64_t position);
+/* A new cursor of (partition, group) at the partition's first position; 0 = full. */
+extern QcRef qc_cursor_create(QcState *st, QcPartition *partition, QcGroup *group, bool promised);
 
 /* New messages became visible, or aborted: move stable on, count, link into ready lists. */
 extern void qc_partition_advance(QcState *st, QcPartition *partition);
@@ -70,16 +65,19 @@ extern void qc_partition_advance(QcState *st, QcPartition *partition);
 extern void qc_cursor_refresh(QcState *st, QcCursor *cursor);
 
 /*
- * Fire timers that are due: waiting slots become deliverable here; leases whose time is over are returned (at
- * most max ids) for the caller to log a release for each.
+ * Positions [first, first + count) are done for the cursor whatever lease holds them: for recovery, when the
+ * delivery itself was lost.  Earlier positions that were never delivered become slots to take again.
+ * false = state memory is full.
  */
-extern uint32_t qc_timers_run(QcState *st, int64_t monotonic, uint64_t *expired, uint32_t max);
+extern bool qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count);
 
-/* Monotonic time of the next timer at the latest, INT64_MAX when there is none. */
-extern int64_t qc_timers_next(const QcState *st);
+/* Positions that hold no message after all (their entry was undone): end what recovery had delivered of them. */
+extern void qc_cursor_void(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count);
 
-/* Arm or disarm; target is a lease or a slot, whose `timer` field is set. */
-extern void qc_timer_arm(QcState *st, QcRef target, bool is_slot, int64_t when);
-extern void qc_timer_disarm(QcState *st, QcRef timer);
+/* A waiting slot's time has come (called by the timer wheel). */
+extern void qc_slot_due(QcState *st, QcSlot *slot);
+
+/* A partition or queue goes away: free the cursor with its slots (leases that become empty end). */
+extern void qc_cursor_free(QcState *st, QcCursor *cursor);
 
 #endif							/* QC_CURSOR_H */

@@ -41,7 +41,8 @@ typedef struct QcLog
 	uint64_t	dirty_first;	/* write lock: files written and not synced, 0 = none */
 	uint64_t	dirty_last;
 	QcRef		dirty_next;		/* write lock: list of such logs */
-	uint32_t	nqueues;		/* live queues whose messages go here; q0: 0 */
+	uint32_t	nqueues;		/* queues whose messages go here; q0: 0 */
+	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is there */
 	QcDirty		dirty;
 } QcLog;
 
@@ -66,8 +67,25 @@ typedef struct QcExtend
 extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
 extern void qc_dirty_log(QcState *st, QcLog *log);
 
-/* Add a log to the state (its files exist); NULL when the state memory is full. */
-extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated);
+/*
+ * Add a log to the state; its files exist (qc_log_create_files).  Done before the entry that creates its queue, so
+ * that this entry can take credit in it.	NULL when the state memory is full.
+ */
+extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated,
+						bool promised);
+
+/*
+ * Take a log that nothing needs any more out of the state: its queues are gone, no credit stands, and the
+ * checkpoint's mark has passed dropped_seq.  Its row is deleted by the next dump; only after that dump is stored
+ * may the directory be removed.  0 = there is none.  Its id is returned.
+ */
+extern uint64_t qc_log_remove_next(QcState *st);
+
+/* A log whose creation was undone before any queue used it. */
+extern void qc_log_abandon(QcState *st, QcLog *log);
+
+/* Rename the directory to *.dead, sync its parent, unlink its files.  No lock. */
+extern QcStatus qc_log_remove_files(QcFiles *files, uint64_t log, QcError *err);
 
 /*
  * Promise `bytes` of records, the largest of `record` bytes.  QC_OK, or QC_BUSY with *extend set: do

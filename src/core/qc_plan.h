@@ -86,9 +86,9 @@ typedef struct QcPlanNeeds
 	uint32_t	nqueues;		/* queue_create effects (queue, default partition, group, names ...) */
 	uint32_t	npartitions;
 	uint32_t	ngroups;
+	uint32_t	ncursors;		/* of new partitions; counted by the credit */
 	uint32_t	nslots;			/* deliver */
 	uint32_t	nleases;
-	uint32_t	ntimers;
 	uint32_t	names[4];		/* per name class */
 } QcPlanNeeds;
 
@@ -98,7 +98,8 @@ typedef struct QcPlan
 	uint16_t	flags;			/* QC_ENTRY_* */
 	bool		solo;			/* one record is the whole entry */
 	bool		immediate;		/* settled when reserved: deliveries, releases, nacks, catalog of auto-create */
-	uint32_t	pid;
+	uint32_t	pid;			/* of the backend, for views */
+	uint32_t	owner;			/* deliver: as QcApply.owner */
 
 	uint32_t	nlogs;
 	uint64_t   *logs;			/* ascending */
@@ -108,10 +109,10 @@ typedef struct QcPlan
 	QcPlanRecord *records;
 	uint32_t	ndeads;
 	QcPlanDead *deads;
-	uint8_t    *payload;		/* entry payload; NULL for solo */
+	uint8_t    *payload;		/* entry payload, QC_RECORD_HEADER_SIZE free bytes before it; NULL for solo */
 	size_t		payload_len;
 	uint32_t	neffects;
-	uint32_t	nparts;			/* records, entry or stubs; one header part per log that may roll */
+	uint32_t	nparts;			/* at most: records, entry or stubs, and a file header for every roll */
 	uint64_t	bytes;			/* of all of them */
 	uint64_t   *log_bytes;		/* per log */
 	uint64_t   *log_record;		/* per log: largest record */
@@ -148,9 +149,8 @@ extern QcStatus qc_plan_build(QcPlan *plan, const QcOp *ops, size_t nops, uint64
 							  void *alloc_context, QcError *err);
 
 /*
- * A plan of one encoded effect for q0, e.g. a delivery, in caller's memory: no allocation.  payload must
- * have room for QC_ENTRY_HEAD_SIZE(1) + effect_max; the effect is put by qc_plan_small_effect, which may
- * be called under the state lock after the credit.
+ * A plan of a few effects for q0, e.g. a delivery, in the caller's memory: no allocation.	The effects may be
+ * encoded under the state lock after the credit.  Set plan.needs before the credit when they make objects.
  */
 typedef struct QcSmallPlan
 {
@@ -160,11 +160,15 @@ typedef struct QcSmallPlan
 	uint64_t	log_record;
 } QcSmallPlan;
 
-extern void qc_plan_small(QcSmallPlan *small, uint8_t *payload, size_t effect_max);
-extern void qc_plan_small_effect(QcSmallPlan *small, const QcEffect *effect);
+/* Bytes of the caller's buffer for a small plan with effects of up to this size. */
+#define QC_SMALL_BUFFER(effect_max) \
+	(QC_RECORD_HEADER_SIZE + QC_ENTRY_HEAD_SIZE(1) + (effect_max))
 
-/* As qc_plan_small_effect when the effect's bytes have been encoded behind the head already. */
-extern void qc_plan_small_encoded(QcSmallPlan *small, size_t effects_len, uint32_t neffects);
+extern void qc_plan_small(QcSmallPlan *small, uint8_t *buffer, size_t effect_max);
+
+/* Where the effects go: encode them here with qc_effect_put, then tell their number. */
+extern QcWriter qc_plan_small_writer(QcSmallPlan *small);
+extern void qc_plan_small_done(QcSmallPlan *small, const QcWriter *w, uint32_t neffects);
 
 /*
  * Promise everything the entry needs, or nothing.  QC_BUSY with *lack (and *extend); QC_FULL (text names

@@ -52,7 +52,4 @@ extern QcStatus qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, co
 							 size_t value_len, QcError *err);
 extern QcStatus qc_rows_loaded(QcState *st, int64_t monotonic, QcError *err);
 
-/* Free a bounded number of rows of dropped queues; true = more to do. State lock. */
-extern bool qc_rows_sweep(QcState *st, uint32_t budget);
-
 #endif							/* QC_ROWS_H */

@@ -96,6 +96,7 @@ typedef struct QcQueue
 	QcList		partitions;
 	QcRef		groups;			/* first, through QcGroup.next */
 	uint32_t	npartitions;
+	uint32_t	pins;			/* credits held for messages to it: its rows must stay */
 	QcDirty		dirty;
 	QcOptions	options;
 	uint64_t	pushed;
@@ -118,6 +119,7 @@ typedef struct QcGroup
 	uint8_t		start;
 	uint8_t		unused;
 	int64_t		start_at;
+	uint64_t	deleted_queue_id;	/* deleted: for the key of its row */
 	QcList		ready;			/* cursors with something to deliver */
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
@@ -151,10 +153,10 @@ typedef struct QcCursor
 	QcRef		partition;
 	QcRef		group;
 	QcRef		next;			/* cursor of the partition's next group */
-	uint32_t	nslots;
+	uint32_t	nslots;			/* deleted: group id */
 	uint32_t	nleased;		/* slots under a lease */
 	uint32_t	nwaiting;		/* slots that wait for a retry time */
-	uint64_t	fetch;			/* next position never delivered */
+	uint64_t	fetch;			/* next position never delivered; deleted: partition id */
 	QcList		slots;			/* by position */
 	QcList		retry;			/* default partition: slots that can be taken again, FIFO */
 	QcLink		ready;			/* in the group's ready list */
@@ -216,6 +218,7 @@ typedef struct QcPending
 	QcRef		of_open;		/* next one of the same entry */
 } QcPending;
 
+/* A range of positions without messages; of class PENDING, so that undoing an entry needs no memory. */
 typedef struct QcAbortedRange
 {
 	uint64_t	first;

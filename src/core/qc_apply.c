@@ -1,0 +1,362 @@
+/*
+ * qc_apply.c
+ *		The state machine: one function per effect, dispatched by qc_apply_effect.
+ */
+#include "qc_apply.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "qc_catalog.h"
+#include "qc_lease.h"
+
+#define OF_PARTITION offsetof(QcPending, of_partition)
+
+static QcRef
+take(QcState *st, const QcApply *apply, QcClass class)
+{
+	return apply->recovering ? qc_mem_alloc(&st->mem, class) : qc_mem_alloc_reserved(&st->mem, class);
+}
+
+static QcStatus
+full(QcError *err)
+{
+	return qc_error_set(err, QC_FULL, "state memory is full");
+}
+
+/*
+ * Positions [next, next + count) of a partition, settled or not.  They hang on the entry's open object, or are settled
+ * at once.
+ */
+static QcStatus
+take_positions(QcState *st, const QcApply *apply, QcPartition *partition, uint32_t count,
+			   uint8_t settled, QcError *err)
+{
+	QcRef		ref = take(st, apply, QC_CLASS_PENDING);
+	QcPending  *pending = QC_AT(st, QcPending, ref);
+
+	if (pending == NULL)
+		return full(err);
+	pending->seq = apply->seq;
+	pending->first = partition->next;
+	pending->count = count;
+	pending->settled = settled;
+	pending->partition = QC_REF(st, partition);
+	qc_list_append(st, &partition->pending, ref, OF_PARTITION);
+	partition->next += count;
+	if (settled == 0)
+	{
+		QcOpen	   *open = QC_AT(st, QcOpen, apply->open);
+
+		pending->of_open = open->pendings;
+		open->pendings = ref;
+		qc_dirty_partition(st, partition);
+	}
+	else
+		qc_partition_advance(st, partition);
+	return QC_OK;
+}
+
+/* Recovery: a partition that a later entry dropped, or one that never came to be, is passed over. */
+static QcStatus
+unknown_partition(const QcState *st, const QcApply *apply, uint64_t id, QcError *err)
+{
+	if (apply->recovering && id < st->next_partition_id)
+		return QC_OK;
+	return qc_error_set(err, QC_DAMAGED, "unknown partition %llu", (unsigned long long) id);
+}
+
+static QcStatus
+apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError *err)
+{
+	QcPartition *partition = qc_partition_by_id(st, append->partition);
+	QcQueue    *queue;
+	QcStatus	status = QC_OK;
+
+	if (partition == NULL)
+		return unknown_partition(st, apply, append->partition, err);
+	queue = QC_AT(st, QcQueue, partition->queue);
+	if (append->first < partition->next ||
+		(append->first > partition->next && !apply->recovering) ||
+		append->first - partition->next > UINT32_MAX)
+		return qc_error_set(err, QC_DAMAGED,
+							"partition %llu is at position %llu, the entry appends at %llu",
+							(unsigned long long) append->partition,
+							(unsigned long long) partition->next,
+							(unsigned long long) append->first);
+
+	/* Recovery: an entry below was lost (a void entry stands for it), its positions hold no message. */
+	if (append->first > partition->next)
+		status = take_positions(st, apply, partition,
+								(uint32_t) (append->first - partition->next), 2, err);
+	if (status != QC_OK)
+		return status;
+	queue->last_push = apply->created_at;
+	qc_dirty_queue(st, queue);
+	return take_positions(st, apply, partition, append->count, apply->immediate ? 1 : 0, err);
+}
+
+static QcStatus
+apply_aborted(QcState *st, const QcApply *apply, const QcAborted *aborted, QcError *err)
+{
+	QcPartition *partition = qc_partition_by_id(st, aborted->partition);
+
+	if (partition == NULL)
+		return unknown_partition(st, apply, aborted->partition, err);
+	if (aborted->first != partition->next)
+		return qc_error_set(err, QC_DAMAGED, "aborted range does not follow in partition %llu",
+							(unsigned long long) aborted->partition);
+	return take_positions(st, apply, partition, aborted->count, 2, err);
+}
+
+static QcStatus
+add_item(QcState *st, const QcApply *apply, const QcOpenItem *model, QcError *err)
+{
+	QcRef		ref = take(st, apply, QC_CLASS_OPEN_ITEM);
+	QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+	QcOpen	   *open = QC_AT(st, QcOpen, apply->open);
+	QcLease    *lease;
+
+	if (item == NULL)
+		return full(err);
+	*item = *model;
+	item->next = open->items;
+	open->items = ref;
+	lease = model->lease == 0 ? NULL : qc_lease_by_id(st, model->lease);
+	if (lease != NULL && (lease->pin_seq == 0 || lease->pin_seq == apply->seq))
+		qc_lease_pin(st, lease, apply->seq);
+	return QC_OK;
+}
+
+static QcStatus
+apply_ack(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	for (uint32_t i = 0; i < effect->nitems; i++)
+	{
+		QcAckItem	range;
+		QcOpenItem	item = {.kind = QC_OPEN_ACK};
+		QcStatus	status;
+
+		qc_effect_item(effect, i, &range);
+		item.lease = effect->u.ack.lease;
+		item.group = (uint32_t) effect->u.ack.group;
+		item.partition = range.partition;
+		item.first = range.first;
+		item.count = range.count;
+		status = add_item(st, apply, &item, err);
+		if (status != QC_OK)
+			return status;
+	}
+	return QC_OK;
+}
+
+static QcStatus
+apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_DEAD, .lease = dead->lease, .partition = dead->partition,
+	.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
+
+	return add_item(st, apply, &item, err);
+}
+
+static QcStatus
+apply_deliver(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	QcStatus	status = qc_lease_deliver(st, &effect->u.deliver, effect, apply->owner,
+										  apply->created_at, apply->monotonic, !apply->recovering,
+										  err);
+
+	/* Recovery: its queue was dropped by a later entry that the checkpoint holds. */
+	if (status == QC_NOTFOUND && apply->recovering)
+		return QC_OK;
+	return status;
+}
+
+static QcStatus
+apply_nack(QcState *st, const QcApply *apply, const QcEffect *effect)
+{
+	QcLease    *lease = qc_lease_by_id(st, effect->u.nack.lease);
+
+	for (uint32_t i = 0; lease != NULL && i < effect->nitems; i++)
+	{
+		QcNackItem	range;
+		QcPartition *partition;
+
+		qc_effect_item(effect, i, &range);
+		partition = qc_partition_by_id(st, range.partition);
+		if (partition != NULL)
+			(void) qc_lease_nack(st, lease, partition, range.first, range.count,
+								 (int64_t) effect->u.nack.delay_us, apply->created_at,
+								 apply->monotonic);
+	}
+	if (lease != NULL)
+		(void) qc_lease_end_if_empty(st, lease);
+	return QC_OK;
+}
+
+/* Effects on one lease; a lease that is gone was answered by a later entry or lost: nothing to do. */
+static QcStatus
+apply_lease(QcState *st, const QcApply *apply, const QcEffect *effect)
+{
+	uint64_t	id = effect->kind == QC_EFFECT_POP_COMMIT ? effect->u.pop_commit.lease :
+		effect->kind == QC_EFFECT_RENEW ? effect->u.renew.lease : effect->u.release.lease;
+	QcLease    *lease = qc_lease_by_id(st, id);
+
+	if (lease == NULL)
+		return QC_OK;
+	if (effect->kind == QC_EFFECT_POP_COMMIT)
+		qc_lease_commit(st, lease, apply->monotonic);
+	else if (effect->kind == QC_EFFECT_RENEW)
+		qc_lease_renew(st, lease, (int64_t) effect->u.renew.lease_us, apply->monotonic);
+	else
+		qc_lease_release(st, lease, (int64_t) effect->u.release.delay_us, apply->created_at,
+						 apply->monotonic, effect->u.release.reason == QC_RELEASE_EXPIRED);
+	return QC_OK;
+}
+
+static QcStatus
+apply_decision(QcState *st, const QcApply *apply, const QcEffect *effect)
+{
+	for (uint32_t i = 0; i < effect->nitems; i++)
+	{
+		QcDecisionItem item;
+		QcOpen	   *open;
+
+		qc_effect_item(effect, i, &item);
+		open = qc_open_by_seq(st, item.seq);
+		if (open == NULL || open->xid == 0)
+			continue;
+		if (open->decided == 0)
+			qc_open_settle(st, open, item.committed != 0, item.lsn, apply->monotonic);
+		qc_open_forget(st, open);
+	}
+	return QC_OK;
+}
+
+static QcStatus
+apply_epoch(QcState *st, const QcEpoch *epoch)
+{
+	if (st->nepochs == QC_EPOCHS_MAX)
+	{
+		/* The oldest boundaries lie below every mark by now. */
+		for (uint32_t i = 1; i < QC_EPOCHS_MAX; i++)
+			st->epochs[i - 1] = st->epochs[i];
+		st->nepochs--;
+	}
+	st->epochs[st->nepochs++] = (QcEpochRow)
+	{
+		epoch->epoch, epoch->first_seq, epoch->timeline, 0
+	};
+	return QC_OK;
+}
+
+static QcStatus
+apply_queue_create(QcState *st, const QcApply *apply, const QcQueueCreate *create, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_QUEUE_CREATE, .partition = create->queue};
+	QcStatus	status;
+
+	if (qc_queue_by_id(st, create->queue) != NULL)
+		return qc_error_set(err, QC_DAMAGED, "queue %llu is created twice",
+							(unsigned long long) create->queue);
+	status = qc_queue_create(st, create, apply->created_at, apply->immediate, !apply->recovering,
+							 err);
+	if (status != QC_OK || apply->immediate)
+		return status;
+	return add_item(st, apply, &item, err);
+}
+
+static QcStatus
+apply_queue_drop(QcState *st, const QcApply *apply, uint64_t id, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_QUEUE_DROP, .partition = id};
+	QcQueue    *queue = qc_queue_by_id(st, id);
+
+	if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+		return QC_OK;
+	if (apply->immediate)
+	{
+		qc_queue_kill(st, queue);
+		return QC_OK;
+	}
+	if (queue->state == QC_QUEUE_LIVE)
+		queue->state = QC_QUEUE_DROPPING;
+	qc_dirty_queue(st, queue);
+	return add_item(st, apply, &item, err);
+}
+
+static QcStatus
+apply_partition_create(QcState *st, const QcApply *apply, const QcPartitionCreate *create,
+					   QcError *err)
+{
+	QcStatus	status = qc_partition_create(st, create, !apply->recovering, err);
+
+	if (status == QC_NOTFOUND && apply->recovering && create->queue < st->next_queue_id)
+		return QC_OK;
+	return status;
+}
+
+static QcStatus
+apply_group_create(QcState *st, const QcGroupCreate *create, QcError *err)
+{
+	QcQueue    *queue = qc_queue_by_id(st, create->queue);
+	QcGroup    *group;
+
+	if (queue == NULL)
+		return QC_OK;
+	group = qc_group_load(st, queue, create->group, &create->name);
+	if (group == NULL)
+		return full(err);
+	group->start = create->start;
+	group->start_at = create->start_at;
+	for (QcPartition *partition = QC_AT(st, QcPartition, queue->partitions.head);
+		 partition != NULL; partition = QC_AT(st, QcPartition, partition->of_queue.next))
+	{
+		if (partition->lane == QC_LANE_NONE && qc_cursor_create(st, partition, group, false) == 0)
+			return full(err);
+	}
+	return QC_OK;
+}
+
+QcStatus
+qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	switch (effect->kind)
+	{
+		case QC_EFFECT_APPEND:
+			return apply_append(st, apply, &effect->u.append, err);
+		case QC_EFFECT_ABORTED:
+			return apply_aborted(st, apply, &effect->u.aborted, err);
+		case QC_EFFECT_DELIVER:
+			return apply_deliver(st, apply, effect, err);
+		case QC_EFFECT_POP_COMMIT:
+		case QC_EFFECT_RELEASE:
+		case QC_EFFECT_RENEW:
+			return apply_lease(st, apply, effect);
+		case QC_EFFECT_ACK:
+			return apply_ack(st, apply, effect, err);
+		case QC_EFFECT_NACK:
+			return apply_nack(st, apply, effect);
+		case QC_EFFECT_DEAD:
+			return apply_dead(st, apply, &effect->u.dead, err);
+		case QC_EFFECT_DECISION:
+			return apply_decision(st, apply, effect);
+		case QC_EFFECT_CONFIRM:
+			if (effect->u.confirm.seq > st->confirmed_seq)
+				st->confirmed_seq = effect->u.confirm.seq;
+			return QC_OK;
+		case QC_EFFECT_EPOCH:
+			return apply_epoch(st, &effect->u.epoch);
+		case QC_EFFECT_QUEUE_CREATE:
+			return apply_queue_create(st, apply, &effect->u.queue_create, err);
+		case QC_EFFECT_QUEUE_DROP:
+			return apply_queue_drop(st, apply, effect->u.queue_drop.queue, err);
+		case QC_EFFECT_PARTITION_CREATE:
+			return apply_partition_create(st, apply, &effect->u.partition_create, err);
+		case QC_EFFECT_GROUP_CREATE:
+			return apply_group_create(st, &effect->u.group_create, err);
+		case QC_EFFECT_KIND_END:
+			break;
+	}
+	return qc_error_set(err, QC_VERSION, "unknown effect %d", (int) effect->kind);
+}

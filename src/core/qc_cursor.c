@@ -1,0 +1,557 @@
+/*
+ * qc_cursor.c
+ *		Cursors: which messages of a partition a group has in flight, and what a pop takes next.
+ *
+ * Invariants:
+ *	 slots are in ascending order of position, all below `fetch`;
+ *	 nleased + nwaiting <= nslots; an unordered cursor's remaining slots are exactly its retry list;
+ *	 is_ready <=> deliverable(cursor), and then the cursor is in its group's ready list;
+ *	 group->nready counts visible messages at or above fetch plus slots in state RETRY.
+ */
+#include "qc_cursor.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "qc_lease.h"
+#include "qc_timer.h"
+
+#define OF_CURSOR	offsetof(QcSlot, of_cursor)
+#define OF_LEASE	offsetof(QcSlot, of_lease)
+#define READY		offsetof(QcCursor, ready)
+#define OF_PARTITION offsetof(QcPending, of_partition)
+
+/* First position at or above p that is not in an aborted range. */
+static uint64_t
+skip_aborted(const QcState *st, const QcPartition *partition, uint64_t p)
+{
+	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
+
+	while (range != NULL && range->first <= p)
+	{
+		if (p < range->first + range->count)
+			p = range->first + range->count;
+		range = QC_AT(st, QcAbortedRange, range->next);
+	}
+	return p;
+}
+
+/* First position above p where an aborted range begins, or the partition's stable end. */
+static uint64_t
+run_end(const QcState *st, const QcPartition *partition, uint64_t p)
+{
+	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
+
+	while (range != NULL && range->first < p)
+		range = QC_AT(st, QcAbortedRange, range->next);
+	if (range != NULL && range->first < partition->stable)
+		return range->first;
+	return partition->stable;
+}
+
+static bool
+deliverable(const QcState *st, const QcCursor *cursor)
+{
+	const QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	bool		fresh = cursor->fetch < partition->stable && cursor->nslots < st->max_slots;
+
+	if (QC_AT(st, QcQueue, partition->queue)->state == QC_QUEUE_DEAD)
+		return false;
+	if (!qc_partition_ordered(st, partition))
+		return cursor->retry.head != 0 || fresh;
+	if (cursor->nleased > 0)
+		return false;
+	if (cursor->slots.head != 0)
+		return QC_AT(st, QcSlot, cursor->slots.head)->state == QC_SLOT_RETRY;
+	return fresh;
+}
+
+void
+qc_cursor_refresh(QcState *st, QcCursor *cursor)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcRef		ref = QC_REF(st, cursor);
+	uint32_t	ready = deliverable(st, cursor);
+
+	if (ready == cursor->is_ready)
+		return;
+	if (ready)
+		qc_list_append(st, &group->ready, ref, READY);
+	else
+		qc_list_remove(st, &group->ready, ref, READY);
+	cursor->is_ready = ready;
+}
+
+/* After a delivery: others' turn. */
+static void
+rotate(QcState *st, QcCursor *cursor)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcRef		ref = QC_REF(st, cursor);
+
+	if (!cursor->is_ready || group->ready.tail == ref)
+		return;
+	qc_list_remove(st, &group->ready, ref, READY);
+	qc_list_append(st, &group->ready, ref, READY);
+}
+
+QcRef
+qc_cursor_create(QcState *st, QcPartition *partition, QcGroup *group, bool promised)
+{
+	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_CURSOR) :
+		qc_mem_alloc(&st->mem, QC_CLASS_CURSOR);
+	QcCursor   *cursor = QC_AT(st, QcCursor, ref);
+
+	if (cursor == NULL)
+		return 0;
+	cursor->partition = QC_REF(st, partition);
+	cursor->group = QC_REF(st, group);
+	cursor->next = partition->cursors;
+	partition->cursors = ref;
+	qc_dirty_cursor(st, cursor);
+	return ref;
+}
+
+/* End whatever holds this slot. */
+static void
+drop_slot(QcState *st, QcCursor *cursor, QcSlot *slot)
+{
+	QcLease    *lease = QC_AT(st, QcLease, slot->lease);
+
+	if (lease == NULL)
+	{
+		qc_cursor_finish(st, cursor, slot);
+		return;
+	}
+	(void) qc_lease_done(st, lease, QC_AT(st, QcPartition, cursor->partition), slot->position, 1);
+	(void) qc_lease_end_if_empty(st, lease);
+}
+
+void
+qc_cursor_free(QcState *st, QcCursor *cursor)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	QcRef		ref;
+
+	if (cursor->is_ready)
+		qc_list_remove(st, &group->ready, QC_REF(st, cursor), READY);
+	cursor->is_ready = 0;
+	while ((ref = cursor->slots.head) != 0)
+		drop_slot(st, cursor, QC_AT(st, QcSlot, ref));
+	cursor->fetch = partition->id;
+	cursor->nslots = (uint32_t) group->id;
+	qc_free_row(st, QC_CLASS_CURSOR, &st->dirty_cursors, QC_REF(st, cursor), &cursor->dirty);
+}
+
+QcSlot *
+qc_cursor_slot(QcState *st, const QcCursor *cursor, uint64_t position)
+{
+	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->slots.head);
+
+	while (slot != NULL && slot->position < position)
+		slot = QC_AT(st, QcSlot, slot->of_cursor.next);
+	return slot != NULL && slot->position == position ? slot : NULL;
+}
+
+/* Make a slot at position, behind every other. */
+static QcSlot *
+append_slot(QcState *st, QcCursor *cursor, uint64_t position, bool promised)
+{
+	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_SLOT) :
+		qc_mem_alloc(&st->mem, QC_CLASS_SLOT);
+	QcSlot	   *slot = QC_AT(st, QcSlot, ref);
+
+	if (slot == NULL)
+		return NULL;
+	assert(cursor->slots.tail == 0 ||
+		   QC_AT(st, QcSlot, cursor->slots.tail)->position < position);
+	slot->position = position;
+	slot->cursor = QC_REF(st, cursor);
+	qc_list_append(st, &cursor->slots, ref, OF_CURSOR);
+	cursor->nslots++;
+	return slot;
+}
+
+static void
+move_fetch(QcState *st, QcCursor *cursor, uint64_t to)
+{
+	const QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+
+	cursor->fetch = skip_aborted(st, partition, to);
+}
+
+QcSlot *
+qc_cursor_take(QcState *st, QcCursor *cursor, uint64_t position, uint32_t attempt, bool promised)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	bool		ordered = qc_partition_ordered(st, partition);
+	QcSlot	   *slot;
+
+	if (position >= cursor->fetch)
+	{
+		slot = append_slot(st, cursor, position, promised);
+		if (slot == NULL)
+			return NULL;
+		slot->hint = cursor->hint;
+		slot->state = QC_SLOT_LEASED;
+		move_fetch(st, cursor, position + 1);
+	}
+	else
+	{
+		if (promised)
+			qc_mem_unreserve(&st->mem, QC_CLASS_SLOT, 1);
+		slot = ordered ? NULL : QC_AT(st, QcSlot, cursor->retry.head);
+		if (slot == NULL || slot->position != position)
+			slot = qc_cursor_slot(st, cursor, position);
+		if (slot == NULL || slot->lease != 0)
+			return NULL;
+		if (slot->state == QC_SLOT_WAITING)
+		{
+			/* Only a replay on a later clock gets here: live pops take what is due. */
+			qc_timer_disarm(st, &slot->timer);
+			qc_slot_due(st, slot);
+		}
+		if (!ordered)
+			qc_list_remove(st, &cursor->retry, QC_REF(st, slot), OF_LEASE);
+	}
+	if (slot->state == QC_SLOT_RETRY || position < partition->stable)
+	{
+		/* A retry slot is counted wherever it stands; a fresh one once it is visible. */
+		assert(group->nready > 0);
+		group->nready--;
+	}
+	slot->state = QC_SLOT_LEASED;
+	slot->attempt = attempt;
+	cursor->nleased++;
+	group->nleased++;
+	qc_dirty_cursor(st, cursor);
+	return slot;
+}
+
+/* The slot has just left its lease: undo the counts of qc_cursor_take. */
+static void
+unlease(QcState *st, QcCursor *cursor, QcSlot *slot)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+
+	if (slot->state != QC_SLOT_LEASED)
+		return;
+	assert(cursor->nleased > 0 && group->nleased > 0);
+	cursor->nleased--;
+	group->nleased--;
+}
+
+void
+qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us, int64_t now,
+				   int64_t monotonic)
+{
+	unlease(st, cursor, slot);
+	slot->lease = 0;
+	slot->state = QC_SLOT_WAITING;
+	slot->due = now + delay_us;
+	cursor->nwaiting++;
+
+	/* No memory for a timer: rather too early than never. */
+	if (delay_us <= 0 ||
+		!qc_timer_arm_slot(st, slot, monotonic + delay_us, monotonic, false))
+		qc_slot_due(st, slot);
+	qc_dirty_cursor(st, cursor);
+}
+
+void
+qc_slot_due(QcState *st, QcSlot *slot)
+{
+	QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
+
+	assert(slot->state == QC_SLOT_WAITING && cursor->nwaiting > 0);
+	cursor->nwaiting--;
+	slot->state = QC_SLOT_RETRY;
+	if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
+		qc_list_append(st, &cursor->retry, QC_REF(st, slot), OF_LEASE);
+	QC_AT(st, QcGroup, cursor->group)->nready++;
+	qc_dirty_cursor(st, cursor);
+	qc_cursor_refresh(st, cursor);
+}
+
+void
+qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcRef		ref = QC_REF(st, slot);
+
+	unlease(st, cursor, slot);
+	if (slot->state == QC_SLOT_WAITING)
+		cursor->nwaiting--;
+	if (slot->state == QC_SLOT_RETRY)
+	{
+		if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
+			qc_list_remove(st, &cursor->retry, ref, OF_LEASE);
+		if (group->nready > 0)
+			group->nready--;
+	}
+	qc_timer_disarm(st, &slot->timer);
+	qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
+	cursor->nslots--;
+	qc_mem_free(&st->mem, QC_CLASS_SLOT, ref);
+	qc_dirty_cursor(st, cursor);
+}
+
+void
+qc_cursor_void(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
+{
+	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->slots.head);
+
+	while (slot != NULL && slot->position < first + count)
+	{
+		QcSlot	   *next = QC_AT(st, QcSlot, slot->of_cursor.next);
+
+		if (slot->position >= first)
+			drop_slot(st, cursor, slot);
+		slot = next;
+	}
+}
+
+bool
+qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
+{
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	uint64_t	end = first + count;
+
+	/* What the lost delivery skipped was in other consumers' hands: it can be taken again. */
+	while (cursor->fetch < first)
+	{
+		QcSlot	   *slot = append_slot(st, cursor, cursor->fetch, false);
+
+		if (slot == NULL)
+			return false;
+		if (cursor->fetch < partition->stable && group->nready > 0)
+			group->nready--;
+		move_fetch(st, cursor, cursor->fetch + 1);
+		slot->state = QC_SLOT_WAITING;
+		cursor->nwaiting++;
+		qc_slot_due(st, slot);
+	}
+	for (uint64_t p = first; p < end; p++)
+	{
+		QcSlot	   *slot;
+
+		if (p >= cursor->fetch)
+		{
+			if (p < partition->stable && group->nready > 0)
+				group->nready--;
+			move_fetch(st, cursor, p + 1);
+			continue;
+		}
+		slot = qc_cursor_slot(st, cursor, p);
+		if (slot != NULL)
+			drop_slot(st, cursor, slot);
+	}
+	qc_dirty_cursor(st, cursor);
+	qc_cursor_refresh(st, cursor);
+	return true;
+}
+
+/* Remember [first, first + count) as holding no message; the pending entry just freed serves again. */
+static void
+add_aborted(QcState *st, QcPartition *partition, uint64_t first, uint32_t count)
+{
+	QcAbortedRange *last = QC_AT(st, QcAbortedRange, partition->aborted.tail);
+	QcRef		ref;
+
+	if (last != NULL && last->first + last->count == first && last->count <= UINT32_MAX - count)
+	{
+		last->count += count;
+		return;
+	}
+	ref = qc_mem_alloc(&st->mem, QC_CLASS_PENDING);
+	assert(ref != 0);
+	QC_AT(st, QcAbortedRange, ref)->first = first;
+	QC_AT(st, QcAbortedRange, ref)->count = count;
+	if (last != NULL)
+		last->next = ref;
+	else
+		partition->aborted.head = ref;
+	partition->aborted.tail = ref;
+}
+
+/* Count a range that became visible for each cursor; what recovery has delivered already is not ready. */
+static void
+count_visible(QcState *st, const QcPartition *partition, uint64_t first, uint64_t end)
+{
+	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
+		 cursor = QC_AT(st, QcCursor, cursor->next))
+	{
+		uint64_t	from = cursor->fetch > first ? cursor->fetch : first;
+
+		if (from < end)
+			QC_AT(st, QcGroup, cursor->group)->nready += end - from;
+	}
+}
+
+void
+qc_partition_advance(QcState *st, QcPartition *partition)
+{
+	QcRef		ref;
+
+	while ((ref = partition->pending.head) != 0)
+	{
+		QcPending	pending = *QC_AT(st, QcPending, ref);
+		uint64_t	end = pending.first + pending.count;
+
+		if (pending.settled == 0)
+			break;
+		assert(pending.first == partition->stable);
+		partition->stable = end;
+		qc_list_remove(st, &partition->pending, ref, OF_PARTITION);
+		qc_mem_free(&st->mem, QC_CLASS_PENDING, ref);
+		if (pending.settled == 1)
+			count_visible(st, partition, pending.first, end);
+		else
+			add_aborted(st, partition, pending.first, pending.count);
+	}
+	qc_dirty_partition(st, partition);
+	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
+		 cursor = QC_AT(st, QcCursor, cursor->next))
+	{
+		uint64_t	fetch = cursor->fetch;
+
+		move_fetch(st, cursor, cursor->fetch);
+		if (cursor->fetch != fetch)
+			qc_dirty_cursor(st, cursor);
+		qc_cursor_refresh(st, cursor);
+	}
+}
+
+/* Collects runs of a delivery. */
+typedef struct Chosen
+{
+	QcRun	   *runs;
+	uint32_t	max_runs;
+	uint32_t	nruns;
+	uint32_t	count;
+	uint32_t	batch;
+} Chosen;
+
+/* Add up to count messages from first on; returns how many were added. */
+static uint32_t
+choose_run(Chosen *chosen, uint64_t partition, uint64_t first, uint64_t count, uint32_t attempt)
+{
+	uint32_t	n = chosen->batch - chosen->count;
+	QcRun	   *last = chosen->nruns == 0 ? NULL : &chosen->runs[chosen->nruns - 1];
+
+	if (count < n)
+		n = (uint32_t) count;
+	if (n == 0)
+		return 0;
+	if (last != NULL && last->partition == partition && last->first + last->count == first &&
+		last->attempt == attempt)
+		last->count += n;
+	else if (chosen->nruns == chosen->max_runs)
+		return 0;
+	else
+		chosen->runs[chosen->nruns++] = (QcRun) {partition, first, n, attempt};
+	chosen->count += n;
+	return n;
+}
+
+/* Messages never delivered, from fetch on. */
+static void
+choose_fresh(QcState *st, const QcCursor *cursor, Chosen *chosen)
+{
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	uint64_t	room = st->max_slots > cursor->nslots ? st->max_slots - cursor->nslots : 0;
+	uint64_t	p = cursor->fetch;
+
+	while (room > 0 && p < partition->stable)
+	{
+		uint64_t	end = run_end(st, partition, p);
+		uint64_t	want = end - p < room ? end - p : room;
+		uint32_t	n = choose_run(chosen, partition->id, p, want, 1);
+
+		if (n == 0)
+			return;
+		room -= n;
+		p = skip_aborted(st, partition, p + n);
+	}
+}
+
+/*
+ * In order: slots first, and nothing behind one that still waits.	Only the lowest message is charged with an
+ * attempt: those behind it were not necessarily looked at.
+ */
+static void
+choose_ordered(QcState *st, const QcCursor *cursor, Chosen *chosen)
+{
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->slots.head);
+	bool		lowest = true;
+
+	for (; slot != NULL; slot = QC_AT(st, QcSlot, slot->of_cursor.next))
+	{
+		uint32_t	attempt = lowest || slot->attempt == 0 ? slot->attempt + 1 : slot->attempt;
+
+		if (slot->state != QC_SLOT_RETRY ||
+			choose_run(chosen, partition->id, slot->position, 1, attempt) == 0)
+			return;
+		lowest = false;
+	}
+	choose_fresh(st, cursor, chosen);
+}
+
+static void
+choose_unordered(QcState *st, const QcCursor *cursor, Chosen *chosen)
+{
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->retry.head);
+
+	for (; slot != NULL; slot = QC_AT(st, QcSlot, slot->of_lease.next))
+	{
+		if (choose_run(chosen, partition->id, slot->position, 1, slot->attempt + 1) == 0)
+			return;
+	}
+	choose_fresh(st, cursor, chosen);
+}
+
+static void
+choose_from(QcState *st, QcCursor *cursor, Chosen *chosen)
+{
+	if (qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
+		choose_ordered(st, cursor, chosen);
+	else
+		choose_unordered(st, cursor, chosen);
+	rotate(st, cursor);
+}
+
+uint32_t
+qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t max_runs,
+			  uint32_t *nruns)
+{
+	Chosen		chosen = {runs, max_runs, 0, 0, request->batch};
+
+	if (request->partition != NULL)
+	{
+		QcCursor   *cursor = qc_cursor_of(st, request->partition, request->group);
+
+		if (cursor != NULL && cursor->is_ready)
+			choose_from(st, cursor, &chosen);
+	}
+	else
+	{
+		for (uint32_t i = 0; i < request->max_partitions && chosen.count < request->batch; i++)
+		{
+			QcCursor   *cursor = QC_AT(st, QcCursor, request->group->ready.head);
+			uint32_t	before = chosen.count;
+
+			if (cursor == NULL)
+				break;
+			choose_from(st, cursor, &chosen);
+			if (chosen.count == before)
+				break;
+		}
+	}
+	*nruns = chosen.nruns;
+	return chosen.count;
+}

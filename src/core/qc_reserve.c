@@ -1,0 +1,535 @@
+/*
+ * qc_reserve.c
+ *		The second half of a plan's way (qc_plan.h): credit, reserve, fill, WAL body.
+ *
+ * Invariant: what qc_plan_credit promised is exactly what qc_plan_reserve uses or gives back, so that reserving
+ * cannot fail: not for log space, ring space or state objects, and its effects fit the state because they were
+ * checked, and their rows pinned, under the same lock.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "qc_apply.h"
+#include "qc_index.h"
+#include "qc_plan.h"
+#include "qc_record.h"
+#include "qc_walrec.h"
+
+#define INDEX_EVICT_MIN 1024
+
+/* State objects of a plan, as (class, number) pairs. */
+typedef struct Wants
+{
+	uint32_t	n[QC_CLASS_COUNT];
+} Wants;
+
+static Wants
+wants_of(const QcPlan *plan)
+{
+	const QcPlanNeeds *needs = &plan->needs;
+	Wants		wants;
+
+	memset(&wants, 0, sizeof(wants));
+	wants.n[QC_CLASS_INDEX] = needs->nindex;
+	wants.n[QC_CLASS_PENDING] = needs->npending;
+	wants.n[QC_CLASS_OPEN] = plan->immediate ? 0 : 1;
+	wants.n[QC_CLASS_OPEN_ITEM] = needs->nitems;
+	wants.n[QC_CLASS_QUEUE] = needs->nqueues;
+	wants.n[QC_CLASS_LOG] = needs->nqueues;
+	wants.n[QC_CLASS_GROUP] = needs->nqueues + needs->ngroups;
+	wants.n[QC_CLASS_PARTITION] = needs->nqueues + needs->npartitions;
+	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors;
+	wants.n[QC_CLASS_SLOT] = needs->nslots;
+	wants.n[QC_CLASS_LEASE] = needs->nleases;
+	wants.n[QC_CLASS_TIMER] = needs->nleases;
+	for (int i = 0; i < 4; i++)
+		wants.n[QC_CLASS_NAME32 + i] = needs->names[i];
+	return wants;
+}
+
+static void
+give_back(QcState *st, const Wants *wants, int classes)
+{
+	for (int i = 0; i < classes; i++)
+		qc_mem_unreserve(&st->mem, (QcClass) i, wants->n[i]);
+}
+
+static QcStatus
+promise_objects(QcState *st, const Wants *wants, QcError *err)
+{
+	for (int i = 0; i < QC_CLASS_COUNT; i++)
+	{
+		while (!qc_mem_reserve(&st->mem, (QcClass) i, wants->n[i]))
+		{
+			uint32_t	evict = wants->n[i] > INDEX_EVICT_MIN ? wants->n[i] : INDEX_EVICT_MIN;
+
+			/* The index is derived: its oldest entries make room for the new ones. */
+			if (i == QC_CLASS_INDEX && qc_index_evict(st, evict))
+				continue;
+			give_back(st, wants, i);
+			return qc_error_set(err, QC_FULL, "%s is full",
+								i == QC_CLASS_INDEX ? "qlog.index_memory" : "qlog.state_memory");
+		}
+	}
+	return QC_OK;
+}
+
+/* The queue that an append goes to, which must be able to take it. */
+static QcQueue *
+append_queue(QcState *st, const QcPlanAppend *append)
+{
+	QcPartition *partition = qc_partition_by_id(st, append->partition);
+
+	return partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
+}
+
+static QcStatus
+check_appends(QcState *st, const QcPlan *plan, QcError *err)
+{
+	for (uint32_t a = 0; a < plan->nappends; a++)
+	{
+		QcQueue    *queue = append_queue(st, &plan->appends[a]);
+
+		/* Made by this very entry: nothing to check. */
+		if (queue == NULL && plan->needs.nqueues > 0)
+			continue;
+		if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+			return qc_error_set(err, QC_NOTFOUND, "queue has been dropped");
+		if (queue->damaged)
+			return qc_error_set(err, QC_DAMAGED, "queue is out of service");
+	}
+	return QC_OK;
+}
+
+static void
+pin_queues(QcState *st, const QcPlan *plan, bool pin)
+{
+	for (uint32_t a = 0; a < plan->nappends; a++)
+	{
+		QcQueue    *queue = append_queue(st, &plan->appends[a]);
+
+		if (queue == NULL)
+			continue;
+		assert(pin || queue->pins > 0);
+		queue->pins += pin ? 1 : (uint32_t) -1;
+	}
+}
+
+static QcStatus
+promise_logs(QcState *st, const QcPlan *plan, uint64_t segment_size, QcExtend *extend, QcError *err)
+{
+	for (uint32_t l = 0; l < plan->nlogs; l++)
+	{
+		QcLog	   *log = qc_log_by_id(st, plan->logs[l]);
+		QcStatus	status;
+
+		if (log == NULL)
+			status = qc_error_set(err, QC_NOTFOUND, "log %llu does not exist",
+								  (unsigned long long) plan->logs[l]);
+		else
+			status = qc_log_credit(st, log, plan->log_bytes[l], plan->log_record[l], segment_size,
+								   extend);
+		if (status == QC_OK)
+			continue;
+		while (l-- > 0)
+			qc_log_uncredit(st, qc_log_by_id(st, plan->logs[l]), plan->log_bytes[l]);
+		return status;
+	}
+	return QC_OK;
+}
+
+static void
+release_logs(QcState *st, const QcPlan *plan)
+{
+	for (uint32_t l = 0; l < plan->nlogs; l++)
+		qc_log_uncredit(st, qc_log_by_id(st, plan->logs[l]), plan->log_bytes[l]);
+}
+
+/* Cursors that new partitions get: one per group of their queue. */
+static void
+count_cursors(QcState *st, QcPlan *plan)
+{
+	QcEntry		entry;
+	QcEffect	effect;
+	QcError		err;
+
+	plan->needs.ncursors = 0;
+	if (plan->needs.npartitions == 0 ||
+		qc_entry_decode(plan->payload, plan->payload_len, &entry, &err) != QC_OK)
+		return;
+	while (qc_effect_get(&entry.effects, &effect, &err) == QC_OK)
+	{
+		QcQueue    *queue;
+
+		if (effect.kind != QC_EFFECT_PARTITION_CREATE ||
+			effect.u.partition_create.lane != QC_LANE_NONE)
+			continue;
+		queue = qc_queue_by_id(st, effect.u.partition_create.queue);
+
+		/* A queue of this very entry has its default group only. */
+		if (queue == NULL)
+			plan->needs.ncursors++;
+		for (QcRef g = queue == NULL ? 0 : queue->groups; g != 0; g = QC_AT(st, QcGroup, g)->next)
+			plan->needs.ncursors++;
+	}
+}
+
+QcStatus
+qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, QcLack *lack,
+			   QcExtend *extend, QcError *err)
+{
+	QcStatus	status = check_appends(st, plan, err);
+	Wants		wants;
+
+	assert(!plan->credited);
+	*lack = QC_LACK_NOTHING;
+	if (status != QC_OK)
+		return status;
+	count_cursors(st, plan);
+	plan->ring_need = qc_ring_need(ring, plan->nparts, plan->bytes, &plan->big);
+	if (plan->ring_need > ring->size / 4)
+		return qc_error_set(err, QC_LIMIT, "entry touches too many logs for qlog.buffers");
+	wants = wants_of(plan);
+	status = promise_objects(st, &wants, err);
+	if (status != QC_OK)
+		return status;
+	if (!qc_ring_credit(ring, plan->ring_need))
+	{
+		give_back(st, &wants, QC_CLASS_COUNT);
+		*lack = QC_LACK_RING;
+		return QC_BUSY;
+	}
+	status = promise_logs(st, plan, segment_size, extend, err);
+	if (status != QC_OK)
+	{
+		qc_ring_uncredit(ring, plan->ring_need);
+		give_back(st, &wants, QC_CLASS_COUNT);
+		*lack = status == QC_BUSY ? QC_LACK_LOG : QC_LACK_NOTHING;
+		return status;
+	}
+	pin_queues(st, plan, true);
+	plan->credited = true;
+	return QC_OK;
+}
+
+void
+qc_plan_uncredit(QcState *st, QcRing *ring, QcPlan *plan)
+{
+	Wants		wants = wants_of(plan);
+
+	assert(plan->credited && plan->seq == 0);
+	pin_queues(st, plan, false);
+	release_logs(st, plan);
+	qc_ring_uncredit(ring, plan->ring_need);
+	give_back(st, &wants, QC_CLASS_COUNT);
+	plan->credited = false;
+}
+
+/* Adds parts to a ring entry while places are taken. */
+typedef struct Placer
+{
+	QcState    *st;
+	QcPlan	   *plan;
+	uint64_t	segment_size;
+	QcPart	   *parts;
+	uint32_t	n;
+	uint32_t	offset;
+} Placer;
+
+static void
+add_part(Placer *p, QcLog *log, uint64_t file, uint64_t position, uint32_t size)
+{
+	assert(p->n < p->plan->nparts);
+	p->parts[p->n++] = (QcPart)
+	{
+		QC_REF(p->st, log), size, file, position, p->offset, 0
+	};
+	p->offset += size;
+}
+
+/* Place one record, behind its file's header when it is the first one there. */
+static QcPlace
+place_record(Placer *p, uint32_t log_index, uint32_t size)
+{
+	QcLog	   *log = qc_log_by_id(p->st, p->plan->logs[log_index]);
+	QcPlace		place = qc_log_place(p->st, log, size, p->segment_size);
+
+	p->plan->log_bytes[log_index] -= size;
+	if (place.rolled)
+		add_part(p, log, place.file, 0, QC_FILE_HEADER_SIZE);
+	add_part(p, log, place.file, place.position, size);
+	return place;
+}
+
+static void
+place_append(Placer *p, QcPlanAppend *append)
+{
+	QcPartition *partition = qc_partition_by_id(p->st, append->partition);
+	QcLog	   *log = qc_log_by_id(p->st, append->log);
+	uint64_t	first = append->first;
+
+	for (uint32_t r = 0; r < append->nrecords; r++)
+	{
+		QcPlanRecord *record = &p->plan->records[append->record + r];
+		QcPlace		place = place_record(p, append->log_index, record->size);
+
+		(void) qc_index_add(p->st, log, partition, first, record->count, place.file,
+							place.position, record->size, true);
+		first += record->count;
+	}
+}
+
+/* Positions of every append, into the payload too. */
+static void
+take_firsts(QcState *st, QcPlan *plan)
+{
+	for (uint32_t a = 0; a < plan->nappends; a++)
+	{
+		QcPlanAppend *append = &plan->appends[a];
+		QcPartition *partition = qc_partition_by_id(st, append->partition);
+
+		append->first = partition == NULL ? 0 : partition->next;
+		if (plan->payload != NULL)
+			qc_store_u64(plan->payload + append->first_at, append->first);
+	}
+	for (uint32_t d = 0; d < plan->ndeads; d++)
+	{
+		QcPlanDead *dead = &plan->deads[d];
+
+		qc_store_u64(plan->payload + dead->position_at,
+					 plan->appends[dead->append].first + dead->index);
+	}
+}
+
+static void
+apply_plan(QcState *st, QcPlan *plan, const QcApply *apply)
+{
+	QcEntry		entry;
+	QcEffect	effect;
+	QcError		err;
+	QcStatus	status;
+
+	if (plan->payload == NULL)
+	{
+		const QcPlanAppend *append = &plan->appends[0];
+
+		effect.kind = QC_EFFECT_APPEND;
+		effect.nitems = 0;
+		effect.u.append = (QcAppend)
+		{
+			append->partition, append->log, append->first, append->count, append->nrecords
+		};
+		status = qc_apply_effect(st, apply, &effect, &err);
+		assert(status == QC_OK);
+		return;
+	}
+	status = qc_entry_decode(plan->payload, plan->payload_len, &entry, &err);
+	assert(status == QC_OK);
+	while ((status = qc_effect_get(&entry.effects, &effect, &err)) == QC_OK)
+	{
+		status = qc_apply_effect(st, apply, &effect, &err);
+		assert(status == QC_OK);
+	}
+	assert(status == QC_END);
+}
+
+/* Slots that a delivery promised and did not need. */
+static uint32_t
+unused_slots(const QcState *st, const QcPlan *plan, uint32_t reserved_before)
+{
+	uint32_t	used = reserved_before - st->mem.pools[QC_CLASS_SLOT].nreserved;
+
+	assert(used <= plan->needs.nslots);
+	return plan->needs.nslots - used;
+}
+
+void
+qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, int64_t now,
+				int64_t monotonic)
+{
+	QcApply		apply = {.seq = st->seq + 1,.xid = plan->xid,.monotonic = monotonic,
+		.owner = plan->owner,.immediate = plan->immediate,.pid = plan->pid};
+	uint32_t	slots = st->mem.pools[QC_CLASS_SLOT].nreserved;
+	Placer		placer = {.st = st,.plan = plan,.segment_size = segment_size};
+
+	assert(plan->credited);
+	if (now > st->last_created_at)
+		st->last_created_at = now;
+	plan->seq = apply.seq;
+	plan->created_at = apply.created_at = st->last_created_at;
+	plan->epoch = qc_epoch(st);
+	pin_queues(st, plan, false);
+	take_firsts(st, plan);
+	(void) qc_apply_begin(st, &apply);
+	plan->open = apply.open;
+	if (plan->open != 0)
+		QC_AT(st, QcOpen, plan->open)->carried = (plan->flags & QC_ENTRY_CARRIED) != 0;
+	apply_plan(st, plan, &apply);
+	qc_mem_unreserve(&st->mem, QC_CLASS_SLOT, unused_slots(st, plan, slots));
+
+	plan->entry = qc_ring_take(ring, plan->ring_need, plan->seq, plan->nparts);
+	placer.parts = qc_ring_parts(plan->entry);
+	for (uint32_t a = 0; a < plan->nappends; a++)
+		place_append(&placer, &plan->appends[a]);
+	for (uint32_t l = 0; l < plan->nlogs && !plan->solo; l++)
+		(void) place_record(&placer, l, l == 0 ?
+							(uint32_t) (QC_RECORD_HEADER_SIZE + plan->payload_len) :
+							(uint32_t) QC_STUB_SIZE);
+	plan->entry->nparts = placer.n;
+
+	/* A small plan promised room for its largest effect. */
+	release_logs(st, plan);
+	st->counters.entries++;
+	st->counters.bytes += placer.offset;
+	plan->credited = false;
+}
+
+/* Seal every record in the plan's own memory: the WAL body takes the bytes from there too. */
+static void
+seal(QcPlan *plan, uint64_t durable)
+{
+	for (uint32_t a = 0; a < plan->nappends; a++)
+	{
+		QcPlanAppend *append = &plan->appends[a];
+		uint64_t	first = append->first;
+
+		for (uint32_t r = 0; r < append->nrecords; r++)
+		{
+			QcPlanRecord *record = &plan->records[append->record + r];
+
+			qc_record_seal_message(record->bytes, plan->seq, first, plan->created_at, durable);
+			first += record->count;
+		}
+	}
+	if (plan->solo)
+		return;
+	qc_entry_patch_durable(plan->payload, durable);
+	qc_record_seal_entry(plan->payload - QC_RECORD_HEADER_SIZE, plan->payload_len, plan->seq,
+						 plan->nlogs, plan->epoch, plan->created_at);
+}
+
+/* Copies parts one after the other, in the order in which qc_plan_reserve placed them. */
+typedef struct Filler
+{
+	QcPlan	   *plan;
+	QcState    *st;
+	QcFiles    *files;			/* big entries: written by their owner */
+	QcPart	   *part;
+	uint8_t    *bytes;
+	QcError    *err;
+} Filler;
+
+static QcStatus
+fill_part(Filler *f, const uint8_t *bytes)
+{
+	QcPart	   *part = f->part++;
+	QcIoSlice	slice = {bytes, part->size};
+	QcHandle	handle;
+	QcStatus	status;
+	uint64_t	log;
+	int			rc;
+
+	if (!f->plan->big)
+	{
+		memcpy(f->bytes + part->offset, bytes, part->size);
+		return QC_OK;
+	}
+	log = QC_AT(f->st, QcLog, part->log)->id;
+	status = qc_files_get(f->files, log, part->file, true, &handle, f->err);
+	if (status != QC_OK)
+		return status;
+	rc = f->files->io->write(f->files->io->context, handle, &slice, 1, part->position);
+	part->written = 1;
+	return rc == 0 ? QC_OK : qc_error_sys(f->err, rc, "", "could not write log file");
+}
+
+/* A record, and before it the header of the file that it begins. */
+static QcStatus
+fill_record(Filler *f, const uint8_t *bytes)
+{
+	if (f->part->position == 0)
+	{
+		QcFileHeader header = {f->part->file, f->plan->seq};
+		uint8_t		encoded[QC_FILE_HEADER_SIZE];
+		QcStatus	status;
+
+		qc_file_header_encode(encoded, &header);
+		status = fill_part(f, encoded);
+		if (status != QC_OK)
+			return status;
+	}
+	return fill_part(f, bytes);
+}
+
+QcStatus
+qc_plan_fill(QcState *st, QcRing *ring, QcPlan *plan, QcFiles *files, QcError *err)
+{
+	Filler		f = {plan, st, files, qc_ring_parts(plan->entry), qc_ring_bytes(plan->entry), err};
+	QcStatus	status = QC_OK;
+
+	seal(plan, qc_ring_durable(ring));
+	for (uint32_t r = 0; r < plan->nrecords && status == QC_OK; r++)
+		status = fill_record(&f, plan->records[r].bytes);
+	for (uint32_t l = 0; l < plan->nlogs && !plan->solo && status == QC_OK; l++)
+	{
+		uint8_t		stub[QC_STUB_SIZE];
+
+		if (l > 0)
+			qc_record_put_stub(stub, plan->payload, (uint32_t) plan->payload_len, plan->seq,
+							   plan->nlogs, plan->epoch, plan->created_at);
+		status = fill_record(&f, l == 0 ? plan->payload - QC_RECORD_HEADER_SIZE : stub);
+	}
+	assert(status != QC_OK || f.part == qc_ring_parts(plan->entry) + plan->entry->nparts);
+	if (status == QC_OK)
+		qc_ring_fill(plan->entry);
+	return status;
+}
+
+uint64_t
+qc_plan_wal_size(const QcPlan *plan)
+{
+	uint64_t	size = QC_WALREC_CARRIED_HEAD;
+
+	if (plan->flags & QC_ENTRY_REFERENCED)
+		return QC_WALREC_REFERENCED_SIZE;
+	for (uint32_t r = 0; r < plan->nrecords; r++)
+		size += QC_WALREC_PART_HEAD + (uint64_t) plan->records[r].size;
+	return size + QC_WALREC_PART_HEAD + QC_RECORD_HEADER_SIZE + plan->payload_len;
+}
+
+static void
+put_part(QcWriter *w, uint64_t log, const uint8_t *record, size_t size)
+{
+	qc_wal_part_put_head(w, log, (uint32_t) size);
+	qc_put_bytes(w, record, size);
+}
+
+void
+qc_plan_wal_put(const QcState *st, const QcPlan *plan, QcWriter *w)
+{
+	QcWalEntry	entry = {.flags = plan->flags,.directory = st->directory_id,.epoch = plan->epoch,
+	.seq = plan->seq,.xid = plan->xid,.nparts = plan->nrecords + 1};
+
+	assert(plan->payload != NULL);
+	if (plan->flags & QC_ENTRY_REFERENCED)
+	{
+		entry.digest = qc_digest(plan->payload, plan->payload_len);
+		entry.entry_len = (uint32_t) plan->payload_len;
+	}
+	qc_wal_entry_put(w, &entry);
+	if (plan->flags & QC_ENTRY_REFERENCED)
+		return;
+	for (uint32_t a = 0; a < plan->nappends; a++)
+	{
+		const QcPlanAppend *append = &plan->appends[a];
+
+		for (uint32_t r = 0; r < append->nrecords; r++)
+		{
+			const QcPlanRecord *record = &plan->records[append->record + r];
+
+			put_part(w, append->log, record->bytes, record->size);
+		}
+	}
+	put_part(w, plan->logs[0], plan->payload - QC_RECORD_HEADER_SIZE,
+			 QC_RECORD_HEADER_SIZE + plan->payload_len);
+}

@@ -1,0 +1,189 @@
+/*
+ * qc_timer.c
+ *		Hierarchical timer wheel: four levels of 256 lists; arming, disarming and firing are O(1).
+ *
+ * Invariant: a timer at level l > 0 stands in bucket (tick >> 8l) & 255 and is moved down when wheel_tick
+ * reaches the start of that bucket, so every timer fires in the run that covers its tick.
+ */
+#include "qc_timer.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "qc_cursor.h"
+
+#define LINK offsetof(QcTimer, link)
+#define REARM_US INT64_C(1000000)
+
+static void
+wheel_put(QcState *st, QcTimer *timer)
+{
+	uint64_t	tick = timer->tick > st->wheel_tick ? timer->tick : st->wheel_tick;
+	uint64_t	distance = tick - st->wheel_tick;
+	uint8_t		level = 0;
+
+	while (level < QC_WHEEL_LEVELS - 1 && distance >> (8 * (level + 1)) != 0)
+		level++;
+	if (distance >> (8 * QC_WHEEL_LEVELS) != 0)
+		tick = st->wheel_tick + (UINT64_C(1) << (8 * QC_WHEEL_LEVELS)) - 1;
+	timer->level = level;
+	timer->bucket = (uint8_t) (tick >> (8 * level));
+	qc_list_append(st, &st->wheel[level][timer->bucket], QC_REF(st, timer), LINK);
+}
+
+static QcRef
+arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bool promised)
+{
+	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_TIMER) :
+		qc_mem_alloc(&st->mem, QC_CLASS_TIMER);
+	QcTimer    *timer = QC_AT(st, QcTimer, ref);
+
+	if (timer == NULL)
+		return 0;
+	if (when < monotonic)
+		when = monotonic;
+	if (st->ntimers == 0)
+		st->wheel_tick = (uint64_t) monotonic / QC_TICK_US;
+	if (when > INT64_MAX - QC_TICK_US)
+		when = INT64_MAX - QC_TICK_US;
+	timer->tick = ((uint64_t) when + QC_TICK_US - 1) / QC_TICK_US;
+	timer->target = target;
+	timer->is_slot = is_slot;
+	wheel_put(st, timer);
+	st->ntimers++;
+	return ref;
+}
+
+bool
+qc_timer_arm_lease(QcState *st, QcLease *lease, int64_t when, int64_t monotonic, bool promised)
+{
+	qc_timer_disarm(st, &lease->timer);
+	lease->timer = arm(st, QC_REF(st, lease), false, when, monotonic, promised);
+	lease->deadline = when;
+	return lease->timer != 0;
+}
+
+bool
+qc_timer_arm_slot(QcState *st, QcSlot *slot, int64_t when, int64_t monotonic, bool promised)
+{
+	qc_timer_disarm(st, &slot->timer);
+	slot->timer = arm(st, QC_REF(st, slot), true, when, monotonic, promised);
+	return slot->timer != 0;
+}
+
+void
+qc_timer_disarm(QcState *st, QcRef *timer)
+{
+	QcTimer    *object = QC_AT(st, QcTimer, *timer);
+
+	if (object == NULL)
+		return;
+	qc_list_remove(st, &st->wheel[object->level][object->bucket], *timer, LINK);
+	qc_mem_free(&st->mem, QC_CLASS_TIMER, *timer);
+	assert(st->ntimers > 0);
+	st->ntimers--;
+	*timer = 0;
+}
+
+/* Move every timer of the bucket that begins at wheel_tick down, level by level. */
+static void
+cascade(QcState *st)
+{
+	for (int level = 1; level < QC_WHEEL_LEVELS; level++)
+	{
+		QcList	   *list;
+		QcRef		ref;
+
+		if ((st->wheel_tick & ((UINT64_C(1) << (8 * level)) - 1)) != 0)
+			return;
+		list = &st->wheel[level][(st->wheel_tick >> (8 * level)) & (QC_WHEEL_SIZE - 1)];
+		ref = list->head;
+		list->head = list->tail = 0;
+		while (ref != 0)
+		{
+			QcTimer    *timer = QC_AT(st, QcTimer, ref);
+			QcRef		next = timer->link.next;
+
+			wheel_put(st, timer);
+			ref = next;
+		}
+	}
+}
+
+/* Fire one timer; true when it was a lease that is over, whose id is put. */
+static bool
+fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
+{
+	QcLease    *lease;
+	int64_t		when;
+
+	if (timer->is_slot)
+	{
+		QcSlot	   *slot = QC_AT(st, QcSlot, timer->target);
+
+		qc_timer_disarm(st, &slot->timer);
+		qc_slot_due(st, slot);
+		return false;
+	}
+	lease = QC_AT(st, QcLease, timer->target);
+	*expired = lease->id;
+
+	/* The timer just freed serves again, so this cannot fail. */
+	when = lease->deadline;
+	(void) qc_timer_arm_lease(st, lease, monotonic + REARM_US, monotonic, false);
+	lease->deadline = when;
+
+	/* In an open transaction, or being acknowledged: it cannot expire. */
+	return lease->owner == 0 && lease->pin_seq == 0;
+}
+
+uint32_t
+qc_timers_run(QcState *st, int64_t monotonic, uint64_t *expired, uint32_t max)
+{
+	uint64_t	now = (uint64_t) monotonic / QC_TICK_US;
+	uint32_t	n = 0;
+
+	while (st->ntimers > 0 && st->wheel_tick <= now)
+	{
+		QcList	   *list = &st->wheel[0][st->wheel_tick & (QC_WHEEL_SIZE - 1)];
+
+		while (list->head != 0)
+		{
+			if (n == max)
+				return n;
+			if (fire(st, QC_AT(st, QcTimer, list->head), monotonic, &expired[n]))
+				n++;
+		}
+		st->wheel_tick++;
+		cascade(st);
+	}
+	return n;
+}
+
+int64_t
+qc_timers_next(const QcState *st)
+{
+	uint64_t	best = UINT64_MAX;
+
+	if (st->ntimers == 0)
+		return INT64_MAX;
+	for (int level = 0; level < QC_WHEEL_LEVELS; level++)
+	{
+		uint64_t	base = st->wheel_tick >> (8 * level);
+		uint64_t	skip = level > 0;	/* the current bucket above level 0 is a rotation away */
+
+		for (uint64_t i = skip; i < QC_WHEEL_SIZE + skip; i++)
+		{
+			uint64_t	tick = (base + i) << (8 * level);
+
+			if (st->wheel[level][(base + i) & (QC_WHEEL_SIZE - 1)].head == 0)
+				continue;
+			if (tick < st->wheel_tick)
+				tick = st->wheel_tick;
+			if (tick < best)
+				best = tick;
+			break;
+		}
+	}
+	return best == UINT64_MAX ? INT64_MAX : (int64_t) (best * QC_TICK_US);
+}
