@@ -4,7 +4,7 @@
 # the process. Prints TAP. Needs the build (make objects).
 #
 # symbols.allow lists what is allowed: a line "NAME..." for every object file of the library, a
-# line "OBJECT: NAME..." for one of them (OBJECT without .o; a * in it stands for anything).
+# line "OBJECT: NAME..." for one of them (OBJECT without .o). A * stands for anything.
 
 use strict;
 use warnings;
@@ -38,23 +38,24 @@ sub symbols_of
 	return %found;
 }
 
-my (%everywhere, @for_object);
+# A pattern that matches any of the names, in which * stands for anything.
+sub pattern_of
+{
+	my $any = join '|', map { join '.*', map { quotemeta } split /\*/, $_, -1 } @_;
+	return qr/^(?:$any)$/;
+}
+
+my (@everywhere, @for_object);
 open(my $list, '<', dirname($0) . '/symbols.allow') or die "no list of symbols: $!\n";
 while (my $line = <$list>)
 {
 	$line =~ s/#.*//;
-	if ($line =~ /^\s*([\w*]+)\s*:(.*)/)
-	{
-		my ($object, $names) = ($1, $2);
-		my $pattern = join '.*', map { quotemeta } split /\*/, $object, -1;
-		push @for_object, [ qr/^$pattern$/, { map { $_ => 1 } split ' ', $names } ];
-	}
-	else
-	{
-		$everywhere{$_} = 1 foreach split ' ', $line;
-	}
+	my ($object, $names) = $line =~ /^(?:([\w*]+):)?(.*)/;
+	push @for_object, [ pattern_of($object), pattern_of(split ' ', $names) ] if defined $object;
+	push @everywhere, split ' ', $names unless defined $object;
 }
 close $list;
+my $everywhere = pattern_of(@everywhere);
 
 my %objects = symbols_of($library);
 my (%defined, @unknown, @global);
@@ -69,8 +70,8 @@ foreach my $name (sort keys %objects)
 {
 	foreach my $symbol (sort @{ $objects{$name}{U} || [] })
 	{
-		next if $defined{$symbol} || $everywhere{$symbol};
-		next if grep { $name =~ $_->[0] && $_->[1]{$symbol} } @for_object;
+		next if $defined{$symbol} || $symbol =~ $everywhere;
+		next if grep { $name =~ $_->[0] && $symbol =~ $_->[1] } @for_object;
 		push @unknown, "$name.o needs $symbol";
 	}
 	push @global, map { "$name.o: $_" }
