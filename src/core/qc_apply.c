@@ -123,7 +123,8 @@ add_item(QcState *st, const QcApply *apply, const QcOpenItem *model, QcError *er
 	item->next = open->items;
 	open->items = ref;
 	lease = model->lease == 0 ? NULL : qc_lease_by_id(st, model->lease);
-	if (lease != NULL && (lease->pin_seq == 0 || lease->pin_seq == apply->seq))
+	if (lease != NULL && (lease->pin_seq == 0 || lease->pin_seq == QC_PIN_PROMISED ||
+						  lease->pin_seq == apply->seq))
 		qc_lease_pin(st, lease, apply->seq);
 	return QC_OK;
 }

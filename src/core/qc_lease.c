@@ -178,7 +178,7 @@ qc_lease_renew(QcState *st, QcLease *lease, int64_t lease_us, int64_t monotonic)
 void
 qc_lease_pin(QcState *st, QcLease *lease, uint64_t seq)
 {
-	assert(lease->pin_seq == 0 || lease->pin_seq == seq);
+	assert(lease->pin_seq == 0 || lease->pin_seq == QC_PIN_PROMISED || lease->pin_seq == seq);
 	lease->pin_seq = seq;
 	qc_dirty_lease(st, lease);
 }

@@ -38,7 +38,11 @@ extern uint32_t qc_lease_done(QcState *st, QcLease *lease, QcPartition *partitio
 /* Free the lease when it holds nothing any more; true = it is gone. */
 extern bool qc_lease_end_if_empty(QcState *st, QcLease *lease);
 
-/* An open entry acknowledges from the lease, or that entry was undone. */
+/*
+ * An open entry acknowledges from the lease, or that entry was undone.  QC_PIN_PROMISED: a transaction that commits holds
+ * it until its entry, which takes the pin over, has a seq; never stored.
+ */
+#define QC_PIN_PROMISED UINT64_MAX
 extern void qc_lease_pin(QcState *st, QcLease *lease, uint64_t seq);
 extern void qc_lease_unpin(QcState *st, QcLease *lease, int64_t monotonic);
 
