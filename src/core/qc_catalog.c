@@ -198,6 +198,7 @@ qc_queue_create(QcState *st, const QcQueueCreate *create, int64_t created_at, bo
 	if (log == NULL)
 		return full(err);
 	log->nqueues++;
+	qc_dirty_log(st, log);
 	queue->log = QC_REF(st, log);
 	return QC_OK;
 }

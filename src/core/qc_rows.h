@@ -8,10 +8,11 @@
  * seq.  The caller commits the batch only after the log is durable through `mark` and PostgreSQL's WAL
  * through `commit_lsn` (a decision in the copy must not be ahead of the commit record it stands for).
  *
- * Keys: one byte of kind, then ids as big-endian u64, so that rows sort by id.
- *	 'M'					the mark and all counters, epochs
- *	 'L' log				tail: file, position, and what is allocated
- *	 'Q' queue	'G' queue group	 'P' partition	 'C' partition group  'E' lease	 'U' seq
+ * Keys: one byte of kind, then ids as big-endian u64.  The letters are in the order in which rows can be loaded, which
+ * is the order in which the store returns them.  Every value begins with u8 version = 1.
+ *	 'A'					the mark: seq, counters, epochs
+ *	 'B' log				file and position of the first record above the mark
+ *	 'C' queue	'D' queue group	 'E' partition	'F' lease  'G' partition group (cursor)	 'H' seq (open entry)
  */
 #ifndef QC_ROWS_H
 #define QC_ROWS_H
@@ -20,14 +21,15 @@
 #include "qc_log.h"
 #include "qc_state.h"
 
-#define QC_ROW_MARK			'M'
-#define QC_ROW_LOG			'L'
-#define QC_ROW_QUEUE		'Q'
-#define QC_ROW_GROUP		'G'
-#define QC_ROW_PARTITION	'P'
-#define QC_ROW_CURSOR		'C'
-#define QC_ROW_LEASE		'E'
-#define QC_ROW_OPEN			'U'
+#define QC_ROW_VERSION		1
+#define QC_ROW_MARK			'A'
+#define QC_ROW_LOG			'B'
+#define QC_ROW_QUEUE		'C'
+#define QC_ROW_GROUP		'D'
+#define QC_ROW_PARTITION	'E'
+#define QC_ROW_LEASE		'F'
+#define QC_ROW_CURSOR		'G'
+#define QC_ROW_OPEN			'H'
 
 typedef struct QcRowsMark
 {
@@ -35,21 +37,24 @@ typedef struct QcRowsMark
 	uint64_t	commit_lsn;
 } QcRowsMark;
 
-/* Bytes that a dump of everything dirty may take now. State lock. */
-extern uint64_t qc_rows_size(const QcState *st);
+/* About how many bytes a dump of everything dirty takes now. State lock. */
+extern uint64_t qc_rows_estimate(const QcState *st);
 
 /*
- * Encode dirty rows, tombstones and the mark; clears the dirty lists.  QC_SHORT (nothing changed) when the
- * batch has too little room.  Nothing dirty and the same seq: QC_END and an empty batch.  State lock.
+ * Encode dirty rows and the mark; clears the dirty lists and frees deleted objects.	QC_SHORT (nothing changed) when
+ * the batch has too little room.  QC_END and an empty batch when nothing has changed since the last checkpoint.  A
+ * batch that could not be stored must be stored before the next dump.	State lock.
  */
 extern QcStatus qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err);
 
-/*
- * Load one row into a state that is being built; rows may come in key order of their kinds as the store
- * sorts them.  After the last row call qc_rows_loaded, which links what could not be linked before.
- */
+/* Load one row, in the order in which the store returns them, into a state just laid out. */
 extern QcStatus qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, const uint8_t *value,
 							 size_t value_len, QcError *err);
-extern QcStatus qc_rows_loaded(QcState *st, int64_t monotonic, QcError *err);
+
+/*
+ * After the last row: derive what is not stored (ready lists, counts, timers).	 now: wall clock; both in
+ * microseconds.
+ */
+extern QcStatus qc_rows_loaded(QcState *st, int64_t now, int64_t monotonic, QcError *err);
 
 #endif							/* QC_ROWS_H */

@@ -1,0 +1,424 @@
+/*
+ * qc_rows.c
+ *		Dumping the state into checkpoint rows.	 Loading them: qc_rows_load.c.
+ *
+ * Values are written through one scratch writer, so that a row's length is known before its head is put.
+ */
+#include "qc_rows.h"
+
+#include <assert.h>
+
+typedef struct Dump
+{
+	QcState    *st;
+	QcWriter   *batch;
+} Dump;
+
+static void
+store_be64(uint8_t *at, uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		at[i] = (uint8_t) (value >> (56 - 8 * i));
+}
+
+/* Key of a row with up to two ids. */
+static uint16_t
+make_key(uint8_t key[17], uint8_t kind, int nids, uint64_t id1, uint64_t id2)
+{
+	key[0] = kind;
+	store_be64(key + 1, id1);
+	store_be64(key + 9, id2);
+	return (uint16_t) (1 + 8 * nids);
+}
+
+/* Begin a put: head and key with the value's length still open; returns where the value begins. */
+static size_t
+begin_row(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
+{
+	uint8_t		key[17];
+	uint16_t	key_len = make_key(key, kind, nids, id1, id2);
+
+	qc_batch_put(d->batch, key, key_len, NULL, 0);
+	qc_put_u8(d->batch, QC_ROW_VERSION);
+	return d->batch->len - 1;
+}
+
+static void
+end_row(Dump *d, size_t value_at, int nids)
+{
+	size_t		head = value_at - (size_t) (1 + 8 * nids) - QC_BATCH_OP_SIZE;
+
+	/* u8 op, u16 key length, u32 value length */
+	if (!d->batch->full)
+		qc_store_u32(d->batch->buf + head + 3, (uint32_t) (d->batch->len - value_at));
+}
+
+static void
+put_delete(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
+{
+	uint8_t		key[17];
+
+	qc_batch_delete(d->batch, key, make_key(key, kind, nids, id1, id2));
+}
+
+static void
+put_name(Dump *d, QcRef name, uint16_t len)
+{
+	qc_put_str16(d->batch, qc_name_at(d->st, name), len);
+}
+
+static void
+dump_mark(Dump *d)
+{
+	QcState    *st = d->st;
+	QcWriter   *w = d->batch;
+	size_t		at = begin_row(d, QC_ROW_MARK, 0, 0, 0);
+
+	qc_put_u64(w, st->seq);
+	qc_put_u64(w, st->directory_id);
+	qc_put_u64(w, st->next_queue_id);
+	qc_put_u64(w, st->next_partition_id);
+	qc_put_u64(w, st->confirmed_seq);
+	qc_put_u64(w, st->commit_lsn);
+	qc_put_u64(w, (uint64_t) st->last_created_at);
+	qc_put_u32(w, st->nepochs);
+	for (uint32_t i = 0; i < st->nepochs; i++)
+	{
+		qc_put_u64(w, st->epochs[i].epoch);
+		qc_put_u64(w, st->epochs[i].first_seq);
+		qc_put_u32(w, st->epochs[i].timeline);
+	}
+	end_row(d, at, 0);
+}
+
+static void
+dump_log(Dump *d, QcRef ref)
+{
+	QcLog	   *log = QC_AT(d->st, QcLog, ref);
+	size_t		at;
+
+	if (log->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_LOG, 1, log->id, 0);
+		return;
+	}
+
+	/* Not used by any queue yet: a crash makes it an unfinished creation. */
+	if (log->nqueues == 0 && log->id != 0 && !(log->dirty.flags & QC_DIRTY_STORED))
+		return;
+	at = begin_row(d, QC_ROW_LOG, 1, log->id, 0);
+	qc_put_u64(d->batch, log->file);
+	qc_put_u64(d->batch, log->tail);
+	end_row(d, at, 1);
+}
+
+static void
+dump_queue(Dump *d, QcRef ref)
+{
+	QcQueue    *queue = QC_AT(d->st, QcQueue, ref);
+	QcWriter   *w = d->batch;
+	QcWriter	options;
+	uint8_t		options_buf[QC_OPTIONS_ENCODED_MAX];
+	size_t		at;
+
+	if (queue->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_QUEUE, 1, queue->id, 0);
+		return;
+	}
+	at = begin_row(d, QC_ROW_QUEUE, 1, queue->id, 0);
+	qc_put_u32(w, queue->database);
+	qc_put_u32(w, queue->owner);
+	qc_put_u64(w, queue->log_id);
+	qc_put_u64(w, queue->default_partition_id);
+	qc_put_u64(w, (uint64_t) queue->created_at);
+	qc_put_u8(w, queue->state);
+	qc_put_u8(w, queue->damaged);
+	qc_put_u64(w, queue->damage_file);
+	qc_put_u64(w, queue->damage_position);
+	qc_put_u64(w, queue->pushed);
+	qc_put_u64(w, queue->popped);
+	qc_put_u64(w, queue->acked);
+	qc_put_u64(w, queue->nacked);
+	qc_put_u64(w, queue->expired);
+	qc_put_u64(w, queue->dead);
+	qc_put_u64(w, (uint64_t) queue->last_push);
+	qc_put_u64(w, (uint64_t) queue->last_pop);
+	put_name(d, queue->name, queue->name_len);
+	qc_writer_init(&options, options_buf, sizeof(options_buf));
+	qc_options_put(&options, &queue->options);
+	qc_put_str16(w, options_buf, options.len);
+	end_row(d, at, 1);
+}
+
+static void
+dump_group(Dump *d, QcRef ref)
+{
+	QcGroup    *group = QC_AT(d->st, QcGroup, ref);
+	uint64_t	queue;
+	size_t		at;
+
+	if (group->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_GROUP, 2, group->deleted_queue_id, group->id);
+		return;
+	}
+	queue = QC_AT(d->st, QcQueue, group->queue)->id;
+	at = begin_row(d, QC_ROW_GROUP, 2, queue, group->id);
+	qc_put_u8(d->batch, group->start);
+	qc_put_u64(d->batch, (uint64_t) group->start_at);
+	qc_put_u64(d->batch, group->dead_partition);
+	put_name(d, group->name, group->name_len);
+	end_row(d, at, 2);
+}
+
+static void
+dump_partition(Dump *d, QcRef ref)
+{
+	QcState    *st = d->st;
+	QcPartition *partition = QC_AT(st, QcPartition, ref);
+	QcWriter   *w = d->batch;
+	size_t		at;
+
+	if (partition->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_PARTITION, 1, partition->id, 0);
+		return;
+	}
+	at = begin_row(d, QC_ROW_PARTITION, 1, partition->id, 0);
+	qc_put_u64(w, QC_AT(st, QcQueue, partition->queue)->id);
+	qc_put_u8(w, partition->lane);
+	qc_put_u32(w, partition->group);
+	qc_put_u64(w, partition->next);
+	qc_put_u64(w, partition->stable);
+	put_name(d, partition->name, partition->name_len);
+	for (QcRef r = partition->aborted.head; r != 0; r = QC_AT(st, QcAbortedRange, r)->next)
+	{
+		qc_put_u8(w, 1);
+		qc_put_u64(w, QC_AT(st, QcAbortedRange, r)->first);
+		qc_put_u32(w, QC_AT(st, QcAbortedRange, r)->count);
+	}
+	for (QcRef r = partition->pending.head; r != 0;
+		 r = QC_AT(st, QcPending, r)->of_partition.next)
+	{
+		const QcPending *pending = QC_AT(st, QcPending, r);
+
+		qc_put_u8(w, 2);
+		qc_put_u64(w, pending->seq);
+		qc_put_u64(w, pending->first);
+		qc_put_u32(w, pending->count);
+		qc_put_u8(w, pending->settled);
+	}
+	qc_put_u8(w, 0);
+	end_row(d, at, 1);
+}
+
+static void
+dump_lease(Dump *d, QcRef ref)
+{
+	QcLease    *lease = QC_AT(d->st, QcLease, ref);
+	QcWriter   *w = d->batch;
+	size_t		at;
+
+	if (lease->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_LEASE, 1, lease->id, 0);
+		return;
+	}
+	at = begin_row(d, QC_ROW_LEASE, 1, lease->id, 0);
+	qc_put_u64(w, QC_AT(d->st, QcQueue, lease->queue)->id);
+	qc_put_u64(w, QC_AT(d->st, QcGroup, lease->group)->id);
+	qc_put_u64(w, (uint64_t) lease->lease_us);
+	qc_put_u64(w, (uint64_t) lease->leased_at);
+	qc_put_u64(w, lease->pin_seq);
+	qc_put_u8(w, lease->committed != 0);
+	end_row(d, at, 1);
+}
+
+/* May slot b be written in the same run as the slots before it, the last of which is a? */
+static bool
+same_run(const QcSlot *a, const QcSlot *b)
+{
+	return b->position == a->position + 1 && b->lease == a->lease && b->attempt == a->attempt &&
+		b->state == a->state && (b->state != QC_SLOT_WAITING || b->due == a->due);
+}
+
+static void
+dump_cursor(Dump *d, QcRef ref)
+{
+	QcState    *st = d->st;
+	QcCursor   *cursor = QC_AT(st, QcCursor, ref);
+	QcWriter   *w = d->batch;
+	QcSlot	   *slot;
+	size_t		at;
+
+	if (cursor->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_CURSOR, 2, cursor->fetch, cursor->nslots);
+		return;
+	}
+	at = begin_row(d, QC_ROW_CURSOR, 2, QC_AT(st, QcPartition, cursor->partition)->id,
+				   QC_AT(st, QcGroup, cursor->group)->id);
+	qc_put_u64(w, cursor->fetch);
+	slot = QC_AT(st, QcSlot, cursor->slots.head);
+	while (slot != NULL)
+	{
+		const QcSlot *first = slot;
+		uint32_t	count = 1;
+		QcSlot	   *next;
+
+		while ((next = QC_AT(st, QcSlot, slot->of_cursor.next)) != NULL && same_run(slot, next))
+		{
+			slot = next;
+			count++;
+		}
+		qc_put_u32(w, count);
+		qc_put_u64(w, first->position);
+		qc_put_u64(w, first->lease == 0 ? 0 : QC_AT(st, QcLease, first->lease)->id);
+		qc_put_u32(w, first->attempt);
+		qc_put_u64(w, first->state == QC_SLOT_WAITING ? (uint64_t) first->due : 0);
+		slot = next;
+	}
+	qc_put_u32(w, 0);
+	end_row(d, at, 2);
+}
+
+static void
+dump_open(Dump *d, QcRef ref)
+{
+	QcState    *st = d->st;
+	QcOpen	   *open = QC_AT(st, QcOpen, ref);
+	QcWriter   *w = d->batch;
+	size_t		at;
+
+	if (open->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_OPEN, 1, open->seq, 0);
+		return;
+	}
+	at = begin_row(d, QC_ROW_OPEN, 1, open->seq, 0);
+	qc_put_u64(w, open->xid);
+	qc_put_u64(w, open->lsn);
+	qc_put_u8(w, open->decided);
+	qc_put_u8(w, open->carried);
+	for (QcRef r = open->pendings; r != 0; r = QC_AT(st, QcPending, r)->of_open)
+	{
+		qc_put_u8(w, 1);
+		qc_put_u64(w, QC_AT(st, QcPartition, QC_AT(st, QcPending, r)->partition)->id);
+	}
+	for (QcRef r = open->items; r != 0; r = QC_AT(st, QcOpenItem, r)->next)
+	{
+		const QcOpenItem *item = QC_AT(st, QcOpenItem, r);
+
+		qc_put_u8(w, 2);
+		qc_put_u8(w, (uint8_t) item->kind);
+		qc_put_u64(w, item->lease);
+		qc_put_u64(w, item->partition);
+		qc_put_u64(w, item->first);
+		qc_put_u32(w, item->count);
+		qc_put_u32(w, item->group);
+	}
+	qc_put_u8(w, 0);
+	end_row(d, at, 1);
+}
+
+/* One dirty list: its objects' class, where their QcDirty stands, and how to write them. */
+typedef struct RowList
+{
+	QcRef	   *head;
+	QcClass		class;
+	size_t		dirty;
+	void		(*dump) (Dump *d, QcRef ref);
+} RowList;
+
+#define ROW_LISTS 7
+
+static void
+row_lists(QcState *st, RowList lists[ROW_LISTS])
+{
+	lists[0] = (RowList) {&st->dirty_logs, QC_CLASS_LOG, offsetof(QcLog, dirty), dump_log};
+	lists[1] = (RowList) {&st->dirty_queues, QC_CLASS_QUEUE, offsetof(QcQueue, dirty), dump_queue};
+	lists[2] = (RowList) {&st->dirty_groups, QC_CLASS_GROUP, offsetof(QcGroup, dirty), dump_group};
+	lists[3] = (RowList) {&st->dirty_partitions, QC_CLASS_PARTITION, offsetof(QcPartition, dirty),
+		dump_partition};
+	lists[4] = (RowList) {&st->dirty_leases, QC_CLASS_LEASE, offsetof(QcLease, dirty), dump_lease};
+	lists[5] = (RowList) {&st->dirty_cursors, QC_CLASS_CURSOR, offsetof(QcCursor, dirty),
+		dump_cursor};
+	lists[6] = (RowList) {&st->dirty_opens, QC_CLASS_OPEN, offsetof(QcOpen, dirty), dump_open};
+}
+
+static QcDirty *
+dirty_at(QcState *st, const RowList *list, QcRef ref)
+{
+	return (QcDirty *) ((uintptr_t) qc_mem_at(&st->mem, ref) + list->dirty);
+}
+
+/* Was a row written for this object by the dump that is ending? */
+static bool
+has_row(QcState *st, const RowList *list, QcRef ref)
+{
+	const QcLog *log = QC_AT(st, QcLog, ref);
+
+	return list->class != QC_CLASS_LOG || log->id == 0 || log->nqueues > 0 ||
+		(log->dirty.flags & QC_DIRTY_STORED) != 0;
+}
+
+/* Everything is in the batch: forget what was dirty, free what was deleted. */
+static void
+clear_list(QcState *st, RowList *list)
+{
+	QcRef		ref = *list->head;
+
+	*list->head = 0;
+	while (ref != 0)
+	{
+		QcDirty    *dirty = dirty_at(st, list, ref);
+		QcRef		next = dirty->next;
+
+		if (dirty->flags & QC_DIRTY_DELETED)
+			qc_mem_free(&st->mem, list->class, ref);
+		else
+		{
+			dirty->flags = has_row(st, list, ref) ? QC_DIRTY_STORED : 0;
+			dirty->next = 0;
+		}
+		ref = next;
+	}
+}
+
+uint64_t
+qc_rows_estimate(const QcState *st)
+{
+	return 4096 + (uint64_t) st->ndirty * 300 + (uint64_t) st->nopens * 300;
+}
+
+QcStatus
+qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err)
+{
+	Dump		d = {st, batch};
+	RowList		lists[ROW_LISTS];
+	size_t		begin = batch->len;
+
+	mark->seq = st->seq;
+	mark->commit_lsn = st->commit_lsn;
+	if (st->ndirty == 0 && st->seq == st->checkpoint_seq)
+		return QC_END;
+	row_lists(st, lists);
+	dump_mark(&d);
+	for (int i = 0; i < ROW_LISTS; i++)
+	{
+		for (QcRef ref = *lists[i].head; ref != 0 && !batch->full;
+			 ref = dirty_at(st, &lists[i], ref)->next)
+			lists[i].dump(&d, ref);
+	}
+	if (batch->full)
+	{
+		batch->full = false;
+		batch->len = begin;
+		return qc_error_set(err, QC_SHORT, "checkpoint batch is too small");
+	}
+	for (int i = 0; i < ROW_LISTS; i++)
+		clear_list(st, &lists[i]);
+	st->ndirty = 0;
+	return QC_OK;
+}
