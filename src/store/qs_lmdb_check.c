@@ -35,8 +35,12 @@
 #define META_LAST_PAGE	120
 #define META_TXN		128
 #define TREE_SIZE		48
+#define TREE_FLAGS		4
 #define TREE_DEPTH		6
 #define TREE_ROOT		40
+#define FLAGS_OF_TREE	0x7f	/* above them stand flags of the environment */
+#define FLAGS_FREE		0x08	/* integers as keys */
+#define FLAGS_ROWS		0x00
 #define DEPTH_MAX		32
 
 #define NODE_HEADER		8
@@ -261,11 +265,12 @@ check_overflow(const Check *check, uint64_t number, uint32_t value_len)
 	return QC_OK;
 }
 
-/* A list of free pages: how many, then their numbers; none of them in use. */
+/* A list of free pages: how many, then their numbers, descending; none of them in use. */
 static QcStatus
 check_free_list(const Check *check, uint64_t number, const uint8_t *list, uint64_t len)
 {
 	uint64_t	count;
+	uint64_t	before = NO_PAGE;
 
 	if (len < sizeof(uint64_t))
 		return damaged(check, number, "a list of free pages is too short");
@@ -274,10 +279,14 @@ check_free_list(const Check *check, uint64_t number, const uint8_t *list, uint64
 		return damaged(check, number, "a list of free pages is too short");
 	for (uint64_t i = 1; i <= count; i++)
 	{
-		QcStatus	status = take_pages(check, native_u64(list + i * sizeof(uint64_t)), 1);
+		uint64_t	page = native_u64(list + i * sizeof(uint64_t));
+		QcStatus	status = take_pages(check, page, 1);
 
 		if (status != QC_OK)
 			return status;
+		if (page >= before)
+			return damaged(check, number, "a list of free pages is out of order");
+		before = page;
 	}
 	return QC_OK;
 }
@@ -334,8 +343,11 @@ check_tree(Check *check, TreeKind kind, uint64_t meta_page, const uint8_t *tree)
 {
 	uint32_t	depth = native_u16(tree + TREE_DEPTH);
 	uint64_t	root = native_u64(tree + TREE_ROOT);
+	uint32_t	flags = native_u16(tree + TREE_FLAGS) & FLAGS_OF_TREE;
 	QcStatus	status;
 
+	if (flags != (kind == TREE_FREE ? FLAGS_FREE : FLAGS_ROWS))
+		return damaged(check, meta_page, "a tree of the wrong kind");
 	if (root == NO_PAGE)
 		return depth == 0 ? QC_OK : damaged(check, meta_page, "a tree without a root");
 	if (depth == 0 || depth > DEPTH_MAX)
