@@ -246,6 +246,8 @@ load_lease(Row *row, QcError *err)
 	lease->lease_us = (int64_t) qc_get_u64(r);
 	lease->leased_at = (int64_t) qc_get_u64(r);
 	lease->pin_seq = qc_get_u64(r);
+	if (lease->pin_seq == QC_PIN_PROMISED)
+		lease->pin_seq = 0;		/* that transaction did not live to reserve its entry */
 	lease->committed = qc_get_u8(r);
 	return QC_OK;
 }
