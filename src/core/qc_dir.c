@@ -1,0 +1,533 @@
+/*
+ * qc_dir.c
+ *		Opening and creating the data directory: IDENTITY, LANES, the node marker (contracts in qc_dir.h).
+ *
+ * A directory is created in this order, each step synced before the next: IDENTITY.tmp, sub-directories, LANES, q0,
+ * the marker, and last the rename to IDENTITY.  So IDENTITY names a complete directory, and a directory without it is
+ * taken for new only when IDENTITY.tmp shows that its creation was cut short and q0 holds no record; everything else
+ * that is not empty is refused: missing is never new.
+ *
+ * Called at start, before anything is served.
+ */
+#include "qc_dir.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qc_log.h"
+
+#define IDENTITY_PATH	"IDENTITY"
+#define IDENTITY_TMP	"IDENTITY.tmp"
+#define LANES_PATH		"qlog/LANES"
+#define TEXT_MAX		1024
+#define VALUE_MAX		32
+
+/* ---- small files ---- */
+
+/* Directory part of a path; "" is the data directory. */
+static void
+parent_of(char out[QC_PATH_MAX], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	(void) snprintf(out, QC_PATH_MAX, "%.*s", slash == NULL ? 0 : (int) (slash - path), path);
+}
+
+static QcStatus
+sync_parent(const QcIo *io, const char *path, QcError *err)
+{
+	char		parent[QC_PATH_MAX];
+	int			rc;
+
+	parent_of(parent, path);
+	rc = io->sync_directory(io->context, parent);
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not sync the directory of");
+}
+
+/* Write a file that nobody reads yet, replacing what an earlier attempt left, and sync it. */
+static QcStatus
+write_new(const QcIo *io, const char *path, const void *bytes, size_t len, QcError *err)
+{
+	QcIoSlice	slice = {bytes, len};
+	QcHandle	handle;
+	int			rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
+
+	if (rc == EEXIST)
+	{
+		rc = io->unlink(io->context, path);
+		if (rc == 0)
+			rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
+	}
+	if (rc != 0)
+		return qc_error_sys(err, rc, path, "could not create file");
+	rc = io->write(io->context, handle, &slice, 1, 0);
+	if (rc == 0)
+		rc = io->sync(io->context, handle);
+	io->close(io->context, handle);
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not write file");
+}
+
+static QcStatus
+rename_synced(const QcIo *io, const char *from, const char *to, QcError *err)
+{
+	int			rc = io->rename(io->context, from, to);
+
+	if (rc != 0)
+		return qc_error_sys(err, rc, from, "could not rename file");
+	return sync_parent(io, to, err);
+}
+
+QcStatus
+qc_dir_write_file(const QcIo *io, const char *path, const void *bytes, size_t len, QcError *err)
+{
+	char		tmp[QC_PATH_MAX + 8];
+	QcStatus	status;
+
+	(void) snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+	status = write_new(io, tmp, bytes, len, err);
+	return status == QC_OK ? rename_synced(io, tmp, path, err) : status;
+}
+
+QcStatus
+qc_dir_read_file(const QcIo *io, const char *path, void *buf, size_t cap, size_t *len, QcError *err)
+{
+	QcHandle	handle;
+	uint64_t	size = 0;
+	int			rc = io->open(io->context, path, 0, &handle);
+
+	*len = 0;
+	if (rc == ENOENT)
+		return qc_error_at(err, QC_MISSING, path, UINT64_MAX, "file does not exist");
+	if (rc != 0)
+		return qc_error_sys(err, rc, path, "could not open file");
+	rc = io->size(io->context, handle, &size);
+	if (rc == 0 && size <= cap)
+		rc = io->read(io->context, handle, buf, (size_t) size, 0, len);
+	io->close(io->context, handle);
+	if (rc != 0)
+		return qc_error_sys(err, rc, path, "could not read file");
+	if (size > cap)
+		return qc_error_at(err, QC_LIMIT, path, UINT64_MAX, "file is larger than %zu bytes", cap);
+	return QC_OK;
+}
+
+/* ---- text of "key = value" lines ---- */
+
+typedef struct Field
+{
+	const char *key;
+	bool		seen;
+	char		value[VALUE_MAX];
+} Field;
+
+/* Split off one line; false at the end of the text.  Its key and value are terminated in place. */
+static bool
+next_line(char **at, char **key, char **value)
+{
+	char	   *line = *at;
+	char	   *end = strchr(line, '\n');
+	char	   *equals;
+
+	if (*line == '\0')
+		return false;
+	*at = end == NULL ? line + strlen(line) : end + 1;
+	if (end != NULL)
+		*end = '\0';
+	equals = strstr(line, " = ");
+	*key = line;
+	*value = NULL;
+	if (equals != NULL)
+	{
+		*equals = '\0';
+		*value = equals + 3;
+	}
+	return true;
+}
+
+static QcStatus
+damaged_text(const char *path, QcError *err)
+{
+	return qc_error_at(err, QC_DAMAGED, path, UINT64_MAX, "file does not have the expected text");
+}
+
+static bool
+parse_number(const char *text, uint64_t *value)
+{
+	uint64_t	sum = 0;
+
+	if (*text == '\0')
+		return false;
+	for (; *text != '\0'; text++)
+	{
+		unsigned	digit = (unsigned) (*text - '0');
+
+		if (digit > 9 || sum > (UINT64_MAX - digit) / 10)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	*value = sum;
+	return true;
+}
+
+/* A newer format may say anything else, so its version is judged before the rest. */
+static QcStatus
+check_version(const char *path, const char *text, QcError *err)
+{
+	static const char key[] = "format_version = ";
+	char		number[VALUE_MAX];
+	uint64_t	version;
+	size_t		len;
+
+	if (strncmp(text, key, sizeof(key) - 1) != 0)
+		return damaged_text(path, err);
+	text += sizeof(key) - 1;
+	len = strcspn(text, "\n");
+	if (len >= sizeof(number))
+		return damaged_text(path, err);
+	memcpy(number, text, len);
+	number[len] = '\0';
+	if (!parse_number(number, &version) || version == 0)
+		return damaged_text(path, err);
+	if (version > QC_DIR_VERSION)
+		return qc_error_at(err, QC_VERSION, path, UINT64_MAX,
+						   "format version is %" PRIu64 ", this program knows %d", version,
+						   QC_DIR_VERSION);
+	return QC_OK;
+}
+
+/* Read a file of lines: the format version first, then each of the fields once, and nothing else. */
+static QcStatus
+read_text(const QcIo *io, const char *path, Field *fields, int nfields, QcError *err)
+{
+	char		text[TEXT_MAX + 1];
+	size_t		len;
+	char	   *at = text;
+	char	   *key;
+	char	   *value;
+	int			seen = -1;		/* the version's line */
+	QcStatus	status = qc_dir_read_file(io, path, text, TEXT_MAX, &len, err);
+
+	if (status != QC_OK)
+		return status;
+	text[len] = '\0';
+	status = check_version(path, text, err);
+	while (status == QC_OK && next_line(&at, &key, &value))
+	{
+		int			i = 0;
+
+		while (i < nfields && strcmp(fields[i].key, key) != 0)
+			i++;
+		if (seen++ < 0)
+			continue;
+		if (i == nfields || fields[i].seen || value == NULL || strlen(value) >= VALUE_MAX)
+			return damaged_text(path, err);
+		fields[i].seen = true;
+		memcpy(fields[i].value, value, strlen(value) + 1);
+	}
+	if (status == QC_OK && seen != nfields)
+		return damaged_text(path, err);
+	return status;
+}
+
+/* ---- IDENTITY, LANES, marker ---- */
+
+static const char *
+layout_name(QcLayout layout)
+{
+	return layout == QC_LAYOUT_FLAT ? "flat" : "hierarchical";
+}
+
+static QcStatus
+read_identity(const QcIo *io, QcIdentity *identity, QcError *err)
+{
+	Field		fields[3] = {{.key = "directory_id"}, {.key = "system_identifier"}, {.key = "node_id"}};
+	QcStatus	status = read_text(io, IDENTITY_PATH, fields, 3, err);
+
+	if (status != QC_OK)
+		return status;
+	if (!parse_number(fields[0].value, &identity->directory_id) ||
+		!parse_number(fields[1].value, &identity->system_identifier) ||
+		!parse_number(fields[2].value, &identity->node_id))
+		return damaged_text(IDENTITY_PATH, err);
+	return QC_OK;
+}
+
+static QcStatus
+read_lanes(const QcIo *io, QcLayout *layout, QcError *err)
+{
+	Field		fields[1] = {{.key = "layout"}};
+	QcStatus	status = read_text(io, LANES_PATH, fields, 1, err);
+
+	if (status != QC_OK)
+		return status;
+	for (int i = QC_LAYOUT_FLAT; i <= QC_LAYOUT_HIERARCHICAL; i++)
+	{
+		if (strcmp(fields[0].value, layout_name((QcLayout) i)) == 0)
+		{
+			*layout = (QcLayout) i;
+			return QC_OK;
+		}
+	}
+	return damaged_text(LANES_PATH, err);
+}
+
+/* A marker that is missing, or names another node, was not written here: the directory is a copy. */
+static QcStatus
+read_marker(const QcIo *io, QcIdentity *identity, QcError *err)
+{
+	Field		fields[1] = {{.key = "node_id"}};
+	uint64_t	node;
+	QcStatus	status = read_text(io, QC_MARKER_NAME, fields, 1, err);
+
+	identity->copied = true;
+	if (status == QC_MISSING)
+	{
+		if (err != NULL)
+			qc_error_clear(err);
+		return QC_OK;
+	}
+	if (status != QC_OK)
+		return status;
+	if (!parse_number(fields[0].value, &node))
+		return damaged_text(QC_MARKER_NAME, err);
+	identity->copied = node != identity->node_id;
+	return QC_OK;
+}
+
+static size_t
+identity_text(char out[TEXT_MAX], const QcIdentity *identity)
+{
+	return (size_t) snprintf(out, TEXT_MAX,
+							 "format_version = %d\ndirectory_id = %" PRIu64
+							 "\nsystem_identifier = %" PRIu64 "\nnode_id = %" PRIu64 "\n",
+							 QC_DIR_VERSION, identity->directory_id,
+							 identity->system_identifier, identity->node_id);
+}
+
+static QcStatus
+write_marker(const QcIo *io, uint64_t node, QcError *err)
+{
+	char		text[TEXT_MAX];
+	int			len = snprintf(text, sizeof(text), "format_version = %d\nnode_id = %" PRIu64 "\n",
+							   QC_DIR_VERSION, node);
+
+	return qc_dir_write_file(io, QC_MARKER_NAME, text, (size_t) len, err);
+}
+
+static QcStatus
+write_lanes(const QcIo *io, QcLayout layout, QcError *err)
+{
+	char		text[TEXT_MAX];
+	int			len = snprintf(text, sizeof(text), "format_version = %d\nlayout = %s\n",
+							   QC_DIR_VERSION, layout_name(layout));
+
+	return qc_dir_write_file(io, LANES_PATH, text, (size_t) len, err);
+}
+
+QcStatus
+qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err)
+{
+	QcIdentity	adopted = *identity;
+	char		text[TEXT_MAX];
+	QcStatus	status;
+
+	/* Between the two files the marker names another node, so the directory still counts as a copy. */
+	adopted.node_id = new_node;
+	adopted.copied = false;
+	status = qc_dir_write_file(io, IDENTITY_PATH, text, identity_text(text, &adopted), err);
+	if (status == QC_OK)
+		status = write_marker(io, new_node, err);
+	if (status == QC_OK)
+		*identity = adopted;
+	return status;
+}
+
+/* ---- opening and creating ---- */
+
+/* What stands in a directory without IDENTITY. */
+typedef struct Found
+{
+	bool		identity;
+	bool		identity_tmp;
+	bool		other;			/* anything that is not the server's lock */
+} Found;
+
+static bool
+look_at(void *context, const char *name, bool is_directory)
+{
+	Found	   *found = context;
+
+	(void) is_directory;
+	if (strcmp(name, IDENTITY_PATH) == 0)
+		found->identity = true;
+	else if (strcmp(name, IDENTITY_TMP) == 0)
+		found->identity_tmp = true;
+	else if (strcmp(name, "LOCK") != 0)
+		found->other = true;
+	return true;
+}
+
+/* Does this file of q0 hold no record? */
+static QcStatus
+check_file_is_blank(QcFiles *files, uint64_t file, bool *blank, QcError *err)
+{
+	uint8_t		len[4] = {0};
+	QcStatus	status = qc_files_read(files, 0, file, QC_FILE_HEADER_SIZE, len, sizeof(len), err);
+
+	*blank = status == QC_SHORT || qc_load_u32(len) == 0;
+	return status == QC_SHORT ? QC_OK : status;
+}
+
+/* Remove the q0 of a creation that was cut short; one that holds a record is not from there. */
+static QcStatus
+remove_blank_q0(const QcIo *io, QcLayout layout, QcError *err)
+{
+	QcFiles		files;
+	uint64_t   *ids;
+	uint32_t	n;
+	char		path[QC_PATH_MAX];
+	bool		blank = true;
+	int			rc = 0;
+	QcStatus	status = qc_dir_files(io, layout, 0, &ids, &n, err);
+
+	qc_files_init(&files, io, layout);
+	for (uint32_t i = 0; i < n && status == QC_OK && blank; i++)
+		status = check_file_is_blank(&files, ids[i], &blank, err);
+	qc_files_close(&files);
+	if (status == QC_OK && !blank)
+		status = qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
+							 "file is missing from a directory that holds records");
+	for (uint32_t i = 0; i < n && status == QC_OK && rc == 0; i++)
+	{
+		qc_path_file(path, layout, 0, ids[i], "qlog");
+		rc = io->unlink(io->context, path);
+	}
+	free(ids);
+	if (status != QC_OK)
+		return status;
+	qc_path_log(path, layout, 0);
+	if (rc == 0)
+		rc = io->remove_directory(io->context, path);
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not remove");
+}
+
+/* Take back a creation that was cut short: IDENTITY.tmp was seen, and nothing may have been logged. */
+static QcStatus
+undo_unfinished(const QcIo *io, QcLayout layout, QcError *err)
+{
+	uint64_t   *logs;
+	uint32_t	nlogs;
+	bool		only_q0;
+	QcStatus	status = qc_dir_logs(io, layout, &logs, &nlogs, err);
+
+	if (status == QC_MISSING)
+		return QC_OK;
+	if (status != QC_OK)
+		return status;
+	only_q0 = nlogs == 1 && logs[0] == 0;
+	free(logs);
+	if (nlogs == 0)
+		return QC_OK;
+	if (!only_q0)
+		return qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
+						   "file is missing from a directory that holds logs");
+	return remove_blank_q0(io, layout, err);
+}
+
+static QcStatus
+make_directories(const QcIo *io, QcError *err)
+{
+	static const char *const names[] = {"qlog", "store", "traces", "replication", "snapshots"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	{
+		int			rc = io->make_directory(io->context, names[i]);
+
+		if (rc != 0 && rc != EEXIST)
+			return qc_error_sys(err, rc, names[i], "could not create directory");
+	}
+	return sync_parent(io, "qlog", err);
+}
+
+static QcStatus
+create(const QcIo *io, const QcIdentity *identity, QcError *err)
+{
+	QcFiles		files;
+	char		text[TEXT_MAX];
+	QcStatus	status;
+
+	status = write_new(io, IDENTITY_TMP, text, identity_text(text, identity), err);
+	if (status == QC_OK)
+		status = sync_parent(io, IDENTITY_TMP, err);
+	if (status == QC_OK)
+		status = make_directories(io, err);
+	if (status == QC_OK)
+		status = write_lanes(io, identity->layout, err);
+	if (status == QC_OK)
+	{
+		qc_files_init(&files, io, identity->layout);
+		status = qc_log_create_files(&files, 0, QC_EXTEND_MIN, err);
+		qc_files_close(&files);
+	}
+	if (status == QC_OK)
+		status = write_marker(io, identity->node_id, err);
+	return status == QC_OK ? rename_synced(io, IDENTITY_TMP, IDENTITY_PATH, err) : status;
+}
+
+/* Everything that a directory with IDENTITY must have. */
+static QcStatus
+check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, QcIdentity *identity,
+			   QcError *err)
+{
+	uint64_t   *files;
+	uint32_t	nfiles;
+	QcStatus	status = read_identity(io, identity, err);
+
+	if (status != QC_OK)
+		return status;
+	if (identity->system_identifier != system_identifier)
+		return qc_error_at(err, QC_FOREIGN, IDENTITY_PATH, UINT64_MAX,
+						   "directory belongs to system %" PRIu64 ", this is system %" PRIu64,
+						   identity->system_identifier, system_identifier);
+	status = read_lanes(io, &identity->layout, err);
+	if (status != QC_OK)
+		return status;
+	if (identity->layout != layout)
+		return qc_error_at(err, QC_CONFLICT, LANES_PATH, UINT64_MAX,
+						   "directory has the %s layout, the %s one was asked for",
+						   layout_name(identity->layout), layout_name(layout));
+	status = qc_dir_files(io, layout, 0, &files, &nfiles, err);
+	free(files);
+	return status == QC_OK ? read_marker(io, identity, err) : status;
+}
+
+QcStatus
+qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint64_t new_id,
+			uint64_t new_node, QcIdentity *identity, QcError *err)
+{
+	Found		found = {false, false, false};
+	QcStatus	status = QC_OK;
+	int			rc = io->list(io->context, "", look_at, &found);
+
+	memset(identity, 0, sizeof(*identity));
+	if (rc != 0)
+		return qc_error_sys(err, rc, "", "could not list the data directory");
+	if (found.identity)
+		return check_complete(io, system_identifier, layout, identity, err);
+	if (found.other && !found.identity_tmp)
+		return qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
+						   "directory is not empty and has no such file");
+	if (found.other)
+		status = undo_unfinished(io, layout, err);
+	if (status != QC_OK)
+		return status;
+	identity->directory_id = new_id;
+	identity->system_identifier = system_identifier;
+	identity->node_id = new_node;
+	identity->layout = layout;
+	identity->created = true;
+	return create(io, identity, err);
+}
