@@ -51,7 +51,7 @@ test_full_writer_writes_nothing_more(void)
 
 	qc_writer_init(&w, buf, 3);
 	qc_put_u16(&w, 0);
-	qc_put_u32(&w, 0);
+	qc_put_u16(&w, 0);
 	CHECK(w.full);
 	qc_put_u8(&w, 0);
 	CHECK(w.full);

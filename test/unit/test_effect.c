@@ -121,13 +121,14 @@ static void
 test_number_of_items_that_overflows(void)
 {
 	uint8_t		buf[SAMPLE_MAX];
-	size_t		size = sample_effect(QC_EFFECT_DECISION, buf);
+	size_t		size = sample_effect(QC_EFFECT_ACK, buf);
 	QcEffect	effect;
 	QcError		err;
 
-	/* 17-byte items: 2^32 / 17 of them wrap a 32-bit product */
-	CHECK_U64(qc_effect_item_size(QC_EFFECT_DECISION), 17);
-	qc_store_u32(buf + QC_EFFECT_HEAD_SIZE + 4, UINT32_MAX / 17 + 1);
+	/* 20-byte items: 2^30 of them more would agree with the length in a 32-bit product */
+	CHECK_U64(qc_effect_item_size(QC_EFFECT_ACK), 20);
+	CHECK_U64(qc_load_u32(buf + QC_EFFECT_HEAD_SIZE + 16), SAMPLE_ITEMS);
+	qc_store_u32(buf + QC_EFFECT_HEAD_SIZE + 16, SAMPLE_ITEMS + (1u << 30));
 	CHECK_U64(decode(buf, size, &effect, &err), QC_DAMAGED);
 }
 

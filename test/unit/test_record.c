@@ -356,6 +356,29 @@ test_compression(void)
 	check_packing(256 - 23, false, false, 1, true);
 }
 
+/* One message of which only a part at the end compresses. */
+static bool
+is_compressed(uint32_t random_len, uint32_t zero_len)
+{
+	static uint8_t data[20000];
+	static uint8_t out[30000];
+	QcMessage	message = bulky_message(data, random_len, true);
+	QcRecord	record;
+
+	memset(data + random_len, 0, zero_len);
+	message.data_len = random_len + zero_len;
+	CHECK_U64(qc_record_decode(out, sample_record(out, sizeof(out), false, &message, 1, 1), &record,
+							   NULL), QC_OK);
+	return record.compressed;
+}
+
+static void
+test_compression_that_saves_too_little(void)
+{
+	CHECK(!is_compressed(9300, 700));
+	CHECK(is_compressed(8700, 1300));
+}
+
 static void
 test_damaged_compression(void)
 {
@@ -452,6 +475,7 @@ main(void)
 	UNIT_RUN(test_compression_of_entries_is_refused);
 	UNIT_RUN(test_impossible_fields);
 	UNIT_RUN(test_compression);
+	UNIT_RUN(test_compression_that_saves_too_little);
 	UNIT_RUN(test_damaged_compression);
 	UNIT_RUN(test_stated_size_beyond_the_limit);
 	UNIT_RUN(test_build_limits);
