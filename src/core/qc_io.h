@@ -5,7 +5,8 @@
  * Three implementations: src/pg/qlog_io.c over PostgreSQL's fd.c, src/core/qc_io_posix.c for tools
  * and tests, test/sim/sim_disk.c in memory, which loses unsynced bytes and directory entries.
  *
- * Paths are relative to the data directory, with '/' between parts, and short (QC_PATH_MAX).
+ * Paths are relative to the data directory ("" is the directory itself), with '/' between parts, and short
+ * (QC_PATH_MAX).
  * Callbacks return 0 or an errno value and never jump.  Reads and writes are positioned and
  * complete: a short system call is continued inside.  A read past the end returns fewer bytes in *done.
  * A write that fails may have been done in part.  After a failed sync what it should have saved is

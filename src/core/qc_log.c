@@ -316,8 +316,8 @@ make_one(const QcIo *io, const char *path, bool *existed, QcError *err)
 	slash = strrchr(parent, '/');
 	if (slash != NULL)
 		*slash = '\0';
-	rc = io->sync_directory(io->context, slash == NULL ? "." : parent);
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not sync parent directory of");
+	rc = io->sync_directory(io->context, slash == NULL ? "" : parent);
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not sync its parent directory");
 }
 
 /* Collects one name at a time: a directory must not change while it is listed. */
