@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Ratios of qlog against hand-written peers, measured in turns in one run on one cluster.
+
+Every case has two sides, A (qlog) and B (the peer or ceiling).  Each repetition runs A and B one after the other,
+in alternating order; the figure is the median over the repetitions of A's rate divided by B's, with the smallest
+and largest.  Nothing is asserted: the targets are printed beside the figures.
+
+Peers: skl = a hand-written table queue with one index (lease by UPDATE ... SKIP LOCKED, then DELETE).
+"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SECS = float(os.environ.get("SECS", "4"))
+REPS = int(os.environ.get("REPS", "5"))
+PAD = "".join(chr(97 + (i * 7) % 26) for i in range(172))
+DOC = ('{"id": %d, "type": "order.created", "tenant": "acme-eu-1", "ts": "2026-01-01T00:00:00Z", '
+       '"amount": 12.50, "pad": "' + PAD + '"}')
+WORK = tempfile.mkdtemp(prefix="bench.")
+
+
+def doc(i):
+    return DOC % (1000000 + i)
+
+
+def psql(text):
+    run = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], input=text, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if run.returncode:
+        sys.exit("SQL failed: %s\n%s" % (text[:300], run.stderr))
+    return run.stdout.strip()
+
+
+def script(name, text):
+    path = os.path.join(WORK, name + ".sql")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def pgbench(path, clients, mode="prepared", secs=None, per=1):
+    """Transactions per second times `per`."""
+    cmd = ["pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "2", "-T", str(int(secs or SECS)), "-f", path]
+    run = subprocess.run(cmd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if run.returncode:
+        sys.exit("pgbench failed: %s\n%s" % (path, run.stderr[-2000:]))
+    for line in run.stdout.splitlines():
+        if line.startswith("tps = "):
+            return float(line.split()[2]) * per
+    sys.exit("pgbench printed no tps")
+
+
+def array(n):
+    items = ",".join('"%s"' % doc(i).replace("\\", "\\\\").replace('"', '\\"') for i in range(n))
+    return "{" + items + "}"
+
+
+def setup_peer():
+    psql("""
+        DROP TABLE IF EXISTS skq, biz, outbox;
+        CREATE TABLE skq (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, vt timestamptz NOT NULL DEFAULT now(),
+            read_ct int NOT NULL DEFAULT 0, enqueued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+            payload jsonb NOT NULL);
+        CREATE TABLE biz (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text NOT NULL);
+        CREATE TABLE outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload jsonb NOT NULL);
+        CREATE EXTENSION IF NOT EXISTS qlog;
+        SELECT queue_drop(q, true) FROM unnest('{bench,bench_pop}'::text[]) q;
+        SELECT queue_create('bench');
+        CHECKPOINT;""")
+
+
+RESULTS = []
+
+
+def compare(name, target, a, b, note=""):
+    ratios, sides = [], {"a": [], "b": []}
+    for rep in range(REPS):
+        order = (("a", a), ("b", b)) if rep % 2 == 0 else (("b", b), ("a", a))
+        got = {}
+        for key, side in order:
+            got[key] = side()
+            sides[key].append(got[key])
+        ratios.append(got["a"] / got["b"])
+    row = {"case": name, "target": target, "ratio": round(statistics.median(ratios), 3),
+           "min": round(min(ratios), 3), "max": round(max(ratios), 3),
+           "qlog": round(statistics.median(sides["a"])), "peer": round(statistics.median(sides["b"])), "note": note}
+    RESULTS.append(row)
+    print("%-34s %6.2fx [%5.2f..%5.2f]  target %-8s qlog %9d/s  peer %9d/s  %s" % (
+        name, row["ratio"], row["min"], row["max"], target, row["qlog"], row["peer"], note), flush=True)
+
+
+def case_push():
+    """autocommit push against one-row INSERT"""
+    qlog = script("push", "SELECT queue_push('bench', '%s');\n" % doc(1))
+    peer = script("insert", "INSERT INTO skq(payload) VALUES ('%s') RETURNING id;\n" % doc(1))
+    for clients, target in ((1, ">= 1.0"), (16, ">= 1.15"), (64, ">= 1.15")):
+        compare("push, %d clients" % clients, target, lambda: pgbench(qlog, clients),
+                lambda: pgbench(peer, clients))
+
+
+def case_batch():
+    """queue_push_batch against parsing the array and checking each element as JSON"""
+    for n in (100, 1000):
+        qlog = script("batch%d" % n, "SELECT count(*) FROM queue_push_batch('bench', '%s');\n" % array(n))
+        ceiling = script("parse%d" % n, "SELECT count(x::json) FROM unnest('%s'::text[]) x;\n" % array(n))
+        compare("push_batch(%d), 4 clients" % n, ">= 0.6", lambda: pgbench(qlog, 4, "extended", per=n),
+                lambda: pgbench(ceiling, 4, "extended", per=n), "peer = ceiling")
+
+
+def case_pop():
+    """pop(100) + ack against lease-style read + delete"""
+    qlog = script("pop", """SELECT count(*) AS n, coalesce(max(lease_id), 0) AS lease, string_agg(payload::text, '') AS body
+    FROM queue_pop('bench_pop', 100) \\gset
+SELECT queue_ack(:lease);
+""")
+    peer = script("skpop", """WITH c AS (SELECT id FROM skq WHERE vt <= clock_timestamp() ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED), u AS (UPDATE skq q SET vt = clock_timestamp() + interval '30 s', read_ct = read_ct + 1 FROM c WHERE q.id = c.id RETURNING q.id, q.payload) SELECT count(*) AS n, coalesce(array_agg(id),'{}') AS ids, string_agg(payload::text,'') AS body FROM u \\gset
+DELETE FROM skq WHERE id = ANY (:'ids'::bigint[]);
+""")
+
+    def fill_qlog():
+        psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
+        for _ in range(20):
+            psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
+                 "(SELECT array_agg('%s') FROM generate_series(1, 20000)));" % doc(1))
+        psql("SELECT pg_sleep(0.3)")
+        return pgbench(qlog, 4, "simple", per=100, secs=2)
+
+    def fill_peer():
+        psql("TRUNCATE skq; INSERT INTO skq(payload) SELECT '%s'::jsonb FROM generate_series(1, 400000);"
+             "VACUUM ANALYZE skq; CHECKPOINT;" % doc(1))
+        return pgbench(peer, 4, "simple", per=100, secs=2)
+
+    compare("pop(100) + ack, 4 clients", ">= 3", fill_qlog, fill_peer)
+
+
+def case_joint():
+    """INSERT of a row + push against the same with a second INSERT into an outbox table"""
+    qlog = script("joint", "BEGIN;\nINSERT INTO biz(v) VALUES ('x');\nSELECT queue_push('bench', '%s');\nCOMMIT;\n" % doc(1))
+    peer = script("outbox", "BEGIN;\nINSERT INTO biz(v) VALUES ('x');\nINSERT INTO outbox(payload) VALUES ('%s') "
+                  "RETURNING id;\nCOMMIT;\n" % doc(1))
+    for clients in (1, 16, 64):
+        compare("row + push, %d clients" % clients, ">= 0.9", lambda: pgbench(qlog, clients),
+                lambda: pgbench(peer, clients))
+
+
+def timed(text):
+    begin = time.time()
+    psql(text)
+    return time.time() - begin
+
+
+def case_depth():
+    """pop + ack cost with a backlog of 10 to 1,000,000 (ratio to 1,000 waiting)"""
+    pop = script("pop1", "SELECT coalesce(max(lease_id), 0) AS lease FROM queue_pop('bench_pop', 1) \\gset\n"
+                 "SELECT queue_ack(:lease);\nSELECT queue_push('bench_pop', '%s');\n" % doc(1))
+    psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
+    have, base = 0, None
+    for depth in (10, 1000, 100000, 1000000):
+        while have < depth:
+            n = min(depth - have, 20000)
+            psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
+                 "(SELECT array_agg('%s') FROM generate_series(1, %d)));" % (doc(1), n))
+            have += n
+        rate = statistics.median(pgbench(pop, 4, "simple", secs=2) for _ in range(3))
+        base = rate if depth == 1000 else base
+        RESULTS.append({"case": "pop with backlog", "depth": depth, "rate": round(rate)})
+        print("pop+ack+push, backlog %8d %9.0f/s %s" % (
+            depth, rate, "" if base is None else "%.2fx of 1,000" % (rate / base)), flush=True)
+
+
+def case_grid():
+    """1 / 10^3 / 10^6 partitions: push, pop, checkpoint, restart"""
+    for parts in (1, 1000, 1000000):
+        psql("SELECT queue_drop('grid', true); SELECT queue_create('grid');")
+        per = 4000 if parts > 4000 else parts
+        begin = time.time()
+        for first in range(0, parts, per):
+            psql("SELECT count(*) FROM queue_push_batch('grid', (SELECT array_agg('%s') FROM generate_series(1, %d)),"
+                 "(SELECT array_agg('p' || i) FROM generate_series(%d, %d) i));" % (
+                     doc(1), min(per, parts - first), first + 1, min(first + per, parts)))
+        make = time.time() - begin
+        push = script("gridpush", "\\set p random(1, %d)\nSELECT queue_push('grid', '%s', 'p' || :p);\n" % (parts, doc(1)))
+        pop = script("gridpop", "SELECT coalesce(max(lease_id), 0) AS lease FROM queue_pop('grid', 10) \\gset\n"
+                     "SELECT queue_ack(:lease);\n")
+        pushed = pgbench(push, 4, "simple", secs=3)
+        popped = pgbench(pop, 4, "simple", secs=3)
+        down, up, own = restart()
+        row = {"case": "grid", "partitions": parts, "make_s": round(make, 1), "push": round(pushed),
+               "pop_ack": round(popped), "restart_s": round(up, 2), "own_recovery_ms": own}
+        RESULTS.append(row)
+        print("partitions %8d: made in %6.1f s, push %7.0f/s, pop+ack %7.0f/s, serving %5.2f s after kill -9, "
+              "own part %s ms" % (parts, make, pushed, popped, up, own), flush=True)
+        psql("SELECT queue_drop('grid');")
+
+
+def restart():
+    """kill -9 of everything, start, first answer; seconds, and qlog's own part as the server log tells it."""
+    data = os.environ["PGDATA"]
+    with open(os.path.join(data, "postmaster.pid")) as f:
+        pid = int(f.readline())
+    children = [int(p) for p in subprocess.run(["pgrep", "-P", str(pid)], text=True,
+                                               stdout=subprocess.PIPE).stdout.split()]
+    begin = time.time()
+    for p in [pid] + children:
+        subprocess.run(["kill", "-9", str(p)], stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    os.unlink(os.path.join(data, "postmaster.pid"))
+    down = time.time() - begin
+    begin = time.time()
+    subprocess.run(["pg_ctl", "-D", data, "-l", os.path.join(data, "..", "server.log"), "-w", "-t", "120", "start"],
+                   check=True, stdout=subprocess.DEVNULL)
+    psql("SELECT count(*) FROM qlog_stat_queues")
+    psql("SELECT queue_push('bench', '{}')")
+    up = time.time() - begin
+    own = None
+    for line in open(os.path.join(data, "..", "server.log"), errors="replace"):
+        if "qlog: ready" in line:
+            own = line.strip().split("qlog: ready", 1)[1]
+    return down, up, own
+
+
+def case_restart():
+    """restart after kill -9 with 1,000,000 waiting messages"""
+    psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
+    for _ in range(50):
+        psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
+             "(SELECT array_agg('%s') FROM generate_series(1, 20000)));" % doc(1))
+    down, up, own = restart()
+    first = timed("SELECT count(*) FROM queue_pop('bench_pop', 100)")
+    RESULTS.append({"case": "restart", "serving_s": round(up, 2), "first_pop_s": round(first, 3), "own": own})
+    print("restart with 1,000,000 waiting: serving %.2f s after the start (own part%s), first pop(100) %.3f s" % (
+        up, own, first), flush=True)
+
+
+CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "depth": case_depth,
+         "restart": case_restart, "grid": case_grid}
+
+
+def main():
+    wanted = sys.argv[1:] or list(CASES)
+    if "--list" in wanted:
+        for name, function in CASES.items():
+            print("%-10s %s" % (name, function.__doc__))
+        return
+    print("%d CPUs, fsync %s, synchronous_commit %s, PostgreSQL %s; %g s a run, %d repetitions" % (
+        os.cpu_count(), psql("SHOW fsync"), psql("SHOW synchronous_commit"), psql("SHOW server_version"), SECS, REPS),
+        flush=True)
+    for name in wanted:
+        setup_peer()
+        CASES[name]()
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "results.json"), "w") as f:
+        json.dump(RESULTS, f, indent=1)
+
+
+main()

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Measurements side by side: qlog and hand-written peers on the same private cluster in the same run, so that
+# only ratios count.  Usage: test/bench/run.sh [CASE...]   (no CASE: all; see bench.py --list)
+# Environment: SECS (per run, default 4), REPS (default 5), BENCH_DIR (keep results there).
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. ../lib/common.sh
+pg_locate || { echo "PostgreSQL is not installed; run make deps" >&2; exit 1; }
+private_dir bench
+cp bench.py "$private/"
+chmod 755 "$private/bench.py"
+mapfile -t conf <<'CONF'
+max_connections = 200
+shared_buffers = 1GB
+max_wal_size = 8GB
+checkpoint_timeout = 30min
+autovacuum_naptime = 10s
+jit = off
+qlog.state_memory = 1GB
+qlog.index_memory = 256MB
+CONF
+cluster_init "$private/c" "${conf[@]}" || exit 1
+cluster_start "$private/c" || { tail -20 "$private/c/server.log"; exit 1; }
+as_user PGHOST="$private/c" PGUSER=postgres PGDATABASE=postgres PGDATA="$private/c/data" \
+  SECS="${SECS:-4}" REPS="${REPS:-5}" python3 "$private/bench.py" "$@"
+status=$?
+[ -z "${BENCH_DIR:-}" ] || cp "$private"/results.json "$BENCH_DIR"/
+cluster_stop "$private/c"
+exit $status
