@@ -14,6 +14,21 @@
 #include "qc_plan.h"
 #include "qc_record.h"
 
+#define QC_READ_INDEXES	4
+
+/* Index of a log file: its .qidx, or made from the headers of its records. */
+typedef struct QcReadIndex
+{
+	uint64_t	log;
+	uint64_t	file;			/* 0 = none */
+	uint64_t	length;			/* of the part of the log file that it describes */
+	uint64_t	bad_position;	/* headers lead no further than here; UINT64_MAX = they did */
+	uint64_t	used;
+	uint32_t	count;
+	uint8_t    *bytes;			/* header and entries as in a .qidx */
+	size_t		cap;
+} QcReadIndex;
+
 typedef struct QcReadCache
 {
 	QcFiles    *files;
@@ -28,20 +43,32 @@ typedef struct QcReadCache
 	uint64_t	log;			/* what is cached; file 0 = nothing */
 	uint64_t	file;
 	uint64_t	position;
+	uint64_t	partition;
 	uint64_t	first;
 	uint32_t	count;
 	int64_t		created_at;
 	uint32_t	at;				/* frame that `frames` stands before */
 	QcReader	frames;
+	uint64_t	clock;			/* of the indexes */
+	QcReadIndex indexes[QC_READ_INDEXES];
+	uint8_t    *hop;			/* window on a log file while its headers are read */
+	uint64_t   *file_ids;		/* of one log, while it is searched */
+	size_t		file_ids_cap;
 } QcReadCache;
 
 extern void qc_read_init(QcReadCache *cache, QcFiles *files, QcAlloc alloc,
 						 void (*release) (void *context, void *buffer), void *alloc_context);
 
+/* Give all buffers back. */
+extern void qc_read_end(QcReadCache *cache);
+
+/* Forget what is cached of a log (file 0 = all of its files): its files were rewritten or removed. */
+extern void qc_read_forget(QcReadCache *cache, uint64_t log, uint64_t file);
+
 /*
  * The message at position of the partition; the record is at location (from the memory index).  Pointers in
  * *message are valid until the next call.	QC_DAMAGED names file and position: checksum, or a record that is
- * not the one the index promised.
+ * not the one the index promised.  QC_MISSING: the file is gone.  QC_FULL: the allocator has no memory.
  */
 extern QcStatus qc_read_message(QcReadCache *cache, const QcLocation *location, uint64_t partition,
 								uint64_t position, QcMessage *message, int64_t *created_at,
@@ -49,8 +76,9 @@ extern QcStatus qc_read_message(QcReadCache *cache, const QcLocation *location, 
 
 /*
  * Find a record that the memory index does not hold: .qidx of closed files (rebuilt in memory from the log file
- * when missing or wrong), header hops in the newest one.  from_file: where to begin (0 = oldest).
- * QC_NOTFOUND when no record holds the position.
+ * when missing or wrong), header hops in the newest one.  from_file: where to begin (0 = oldest).  The record is
+ * not checked: qc_read_message does that.  QC_NOTFOUND when no record holds the position; QC_DAMAGED when none was
+ * found but headers could not be followed to the end of a file.
  */
 extern QcStatus qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition,
 							   uint64_t position, uint64_t from_file, QcLocation *location,

@@ -349,7 +349,7 @@ qc_scan_next(QcScan *scan, QcError *err)
 		{
 			ended = true;
 			end_at = scan->at;
-			end_position = scan->next;
+			end_position = scan->written_end = scan->next;
 		}
 		if (scan->at + 1 == scan->nfiles)
 			return end_cleanly(scan, end_at, end_position, err);

@@ -30,6 +30,7 @@ typedef struct QcScan
 	uint64_t	next;			/* where the next record starts; 0 = the file's header was not looked at */
 	uint64_t	size;			/* whole size of the record just read */
 	uint64_t	file_size;
+	uint64_t	written_end;	/* where the written part of the file left last ends */
 	uint64_t	last_seq;		/* of the record just read, or the one before */
 	uint8_t    *buf;			/* holds the current record whole */
 	size_t		buf_cap;
