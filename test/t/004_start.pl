@@ -1,0 +1,173 @@
+# Start and lifetime: not preloaded, foreign or damaged directories, two servers on one directory, restarts of the
+# server by a crashed backend, an untouched directory is not written to.
+
+use strict;
+use warnings;
+
+use Digest::SHA;
+use File::Copy ();
+use File::Find ();
+use PostgreSQL::Test::Utils;
+use QlogNode;
+use Test::More;
+
+# Path -> digest of every file below a directory.
+sub digests
+{
+	my ($directory) = @_;
+	my %digests;
+
+	File::Find::find(
+		sub {
+			$digests{$File::Find::name} = Digest::SHA->new(256)->addfile($_)->hexdigest if -f $_;
+		},
+		$directory);
+	return \%digests;
+}
+
+# Not preloaded: a clean error with a hint, nothing created, and the library can be loaded.
+{
+	my $node = QlogNode->new('bare');
+
+	$node->init;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+	$node->start;
+	my ($rc, $out, $err) = $node->psql('postgres', 'create extension qlog');
+	like($err, qr/shared_preload_libraries/, 'CREATE EXTENSION without preload names the setting');
+	is($node->sqlstate('create extension qlog'), '55000', 'and raises 55000');
+	is($node->sql("select count(*) from pg_extension where extname = 'qlog'"), '0', 'nothing is created');
+	is($node->psql('postgres', "load 'qlog'"), 0, 'LOAD works, as pg_upgrade --check does it');
+	$node->stop;
+}
+
+my $node = QlogNode->started('main');
+$node->sql("select queue_create('q'); select queue_push('q', '1'); select queue_push('q', '2', 'p')");
+
+# An untouched directory: start and stop change no byte in logs or store.
+$node->sql('select pg_sleep(1.5)');
+$node->stop;
+my $before = digests($node->qlog_dir);
+$node->start;
+is($node->sql("select count(*) from queue_peek('q')"), '2', 'reading does not write');
+$node->sql('select pg_sleep(2)');
+$node->stop;
+is_deeply(digests($node->qlog_dir), $before, 'opening an untouched directory changes no byte');
+
+# After kill -9 of an idle server too.
+$node->start;
+$node->sql('select pg_sleep(1.5)');
+$node->kill9_everything;
+$node->start;
+$node->sql("select count(*) from queue_peek('q')");
+$node->sql('select pg_sleep(1.5)');
+$node->stop;
+my $after = digests($node->qlog_dir . '/qlog');
+is_deeply($after, { map { $_ => $before->{$_} } grep { m{/qlog/qlog/} } keys %$before },
+	'nor does it after kill -9 of an idle server');
+
+# A second server on the same directory is refused.
+{
+	$node->start;
+	my $second = QlogNode->new('second');
+
+	$second->init;
+	$second->append_conf('postgresql.conf', "qlog.data_directory = '" . $node->qlog_dir . "'\nqlog.recovery_wait = '2s'\n");
+	$second->start;
+	$second->sql('create extension qlog');
+	my ($rc, $out, $err) = $second->psql('postgres', "select queue_push('q', '1')");
+	isnt($rc, 0, 'a second server on one directory cannot push');
+	like($err, qr/lock|in use|belongs|another server/i, 'and says why');
+	$second->stop;
+	is($node->sql("select count(*) from queue_peek('q')"), '2', 'the first one goes on');
+	$node->stop;
+}
+
+# What must refuse to open, with the server running and the functions raising the reason.
+sub refused
+{
+	my ($name, $break, $mend, $pattern) = @_;
+
+	$break->();
+	$node->start;
+	my ($rc, $out, $err) = $node->psql('postgres', "select queue_push('q', '3')");
+	isnt($rc, 0, "$name: refused");
+	like($err, $pattern, "$name: the reason is raised");
+	is($node->sql('select 1'), '1', "$name: the server itself runs");
+	$node->stop;
+	$mend->();
+	$node->start;
+	is($node->sql("select count(*) from queue_peek('q')"), '2', "$name: mended, nothing is lost");
+	$node->stop;
+}
+
+my $dir = $node->qlog_dir;
+
+sub moved_away
+{
+	my ($path) = @_;
+	return (sub { rename("$dir/$path", "$dir.away") or die $! }, sub { rename("$dir.away", "$dir/$path") or die $! });
+}
+
+refused('missing IDENTITY', moved_away('IDENTITY'), qr/IDENTITY/);
+refused('missing LANES', moved_away('qlog/LANES'), qr/LANES/);
+refused('missing system log', moved_away('qlog/q0'), qr/q0/);
+refused('missing log of a queue', moved_away('qlog/q1'), qr/q1/);
+refused(
+	'foreign IDENTITY',
+	sub {
+		File::Copy::copy("$dir/IDENTITY", "$dir.identity") or die $!;
+		my $text = slurp_file("$dir/IDENTITY");
+		$text =~ s/^(system[^=]*=\s*)(\d+)/$1 . ($2 + 1)/em or die 'no system identifier';
+		open(my $fh, '>', "$dir/IDENTITY") or die $!;
+		print $fh $text;
+		close $fh;
+	},
+	sub { rename("$dir.identity", "$dir/IDENTITY") or die $! },
+	qr/system identifier|belongs/);
+
+# Strays are left alone.
+mkdir "$dir/qlog/q1/r00000009.qlog" or die $!;
+foreach my $name (qw(qlog/q1/a.txt qlog/q1/r1.qlog qlog/q1/r00000005.qidx qlog/q01 qlog/qabc))
+{
+	open(my $fh, '>', "$dir/$name") or die $!;
+	print $fh 'stray';
+	close $fh;
+}
+$node->start;
+is($node->sql("select count(*) from queue_peek('q')"), '2', 'strays are not read');
+$node->sql("select queue_push('q', '3')");
+$node->stop;
+is(slurp_file("$dir/qlog/q1/a.txt"), 'stray', 'nor removed');
+ok(-d "$dir/qlog/q1/r00000009.qlog", 'a sub-directory is ignored');
+
+# A crashed backend restarts the server; what was acknowledged is there.
+$node->start;
+my $mark = -s $node->logfile;
+$node->sql("select queue_push('q', '4')");
+$node->psql('postgres', "select pg_backend_pid() as pid \\gset\n\\! kill -SEGV :pid\n");
+my ($victim) = $node->pids_named(qr/postgres:.*background writer/);
+kill 'SEGV', $victim;
+$node->wait_until(sub { $node->log_contains('all server processes terminated', $mark) }, 'the crash restart');
+$node->poll_sql("select count(*) = 4 from queue_peek('q')");
+pass('everything acknowledged is there after a crash restart');
+$node->sql("select queue_push('q', '5')");
+is($node->sql("select count(*) from queue_peek('q')"), '5', 'and work goes on');
+$node->stop;
+
+# Twice in one cluster, in two databases: queues are apart.
+$node->start;
+$node->sql('create database other');
+$node->safe_psql('other', "create extension qlog; select queue_create('q'); select queue_push('q', '\"other\"')");
+is($node->safe_psql('other', "select count(*) from queue_peek('q')"), '1', 'a queue of the same name in another database');
+is($node->sql("select count(*) from queue_peek('q')"), '5', 'does not share messages');
+$node->sql('create database copy template other');
+is($node->safe_psql('copy', 'select count(*) from qlog_queues'), '0', 'a database made from a template has no queues');
+$node->sql('drop database other');
+$node->wait_until(sub { !-d "$dir/qlog/q2" }, 'the files of a dropped database to go');
+pass('DROP DATABASE removes the queues and their files');
+$node->sql('drop extension qlog');
+$node->wait_until(sub { !-d "$dir/qlog/q1" }, 'the files of a dropped extension to go');
+pass('DROP EXTENSION removes the queues and their files');
+$node->stop;
+
+done_testing();
