@@ -6,8 +6,9 @@
  *	 2. end			one pass over every log's tail from the mark: M = max(mark, largest durable_seq seen in any
  *					checksummed record, behind damage too); seqs in (mark, M] are required, E = first missing or
  *					incomplete seq above M
- *	 3. cut			every record with seq >= E, bytes kept in <file>.cut.<seq>, files re-zeroed and synced
- *	 4. replay		complete entries in seq order through qc_apply_effect
+ *	 3. replay		complete entries in seq order through qc_apply_effect
+ *	 4. cut			every record with seq >= E, bytes kept in <file>.cut.<seq>, files re-zeroed; all files from the mark
+ *					on are synced
  *	 5. restore		committed carried entries of the stash with seq >= E are appended again, missing seqs below the
  *					largest become void entries, gaps in positions aborted ranges
  *	 6. epoch		a new one, its WAL record flushed first, when anything was cut, restored or voided, when the
@@ -54,6 +55,8 @@ typedef struct QcRecover
 	const uint8_t *stash;		/* whole stash file, NULL when there is none */
 	size_t		stash_len;
 	uint32_t	timeline;
+	uint64_t	redo_end;		/* end of redo, not 0: LSN of the verdicts given here, which count wherever that
+								 * point is in the history */
 	bool		copied;			/* the directory is a copy: durable_seq counts nothing, cut at the first gap */
 	bool		allow_gap;		/* a committed referenced entry may be missing */
 	bool		new_timeline;	/* the epoch's timeline is not this one */

@@ -1,0 +1,250 @@
+/*
+ * qc_recover.c
+ *		The driver of recovery: which logs there are, and the order of the steps (contract and steps in qc_recover.h).
+ *
+ * Nothing is written before the end is found and everything below it has been applied, so that a directory that must
+ * not be opened is left as it is.  What recovery has read is synced before it writes anything that counts on it.
+ *
+ * Every step may be cut short by a crash and repeated: cutting finds the same end, restoring the same bytes, deciding the
+ * same verdicts, as mark, logs and stash stay until the caller has seen QC_OK.
+ */
+#include "qc_recover_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICKS	256				/* steps between two questions whether to go on */
+
+QcStatus
+qc_recover_tick(QcRecovery *rc, const char *phase, uint64_t done, uint64_t total, QcError *err)
+{
+	const QcRecoverHooks *hooks = &rc->r->hooks;
+
+	if (rc->ticks++ % TICKS != 0 || hooks->progress == NULL ||
+		hooks->progress(hooks->context, phase, done, total))
+		return QC_OK;
+	return qc_error_set(err, QC_INTERRUPTED, "recovery was interrupted");
+}
+
+/* ---- the list of logs ---- */
+
+/* Index of the first log that is not below this one. */
+static uint32_t
+tail_index(const QcRecovery *rc, uint64_t log)
+{
+	uint32_t	low = 0;
+	uint32_t	high = rc->nlogs;
+
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (rc->logs[middle].log < log)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+QcLogTail *
+qc_recover_tail(QcRecovery *rc, uint64_t log)
+{
+	uint32_t	at = tail_index(rc, log);
+
+	return at < rc->nlogs && rc->logs[at].log == log ? &rc->logs[at] : NULL;
+}
+
+QcStatus
+qc_recover_add_tail(QcRecovery *rc, uint64_t log, bool known, uint64_t file, uint64_t position,
+					QcError *err)
+{
+	uint32_t	at = tail_index(rc, log);
+	QcLogTail	tail = {.log = log,.known = known,.start_file = file,.start_position = position,
+	.tail_file = file,.tail_position = position};
+	QcStatus	status = qc_recover_grow(&rc->logs, &rc->cap_logs, rc->nlogs + 1,
+										 sizeof(QcLogTail), err);
+
+	if (status != QC_OK)
+		return status;
+
+	/* one that was renamed away makes room for its successor */
+	if (at < rc->nlogs && rc->logs[at].log == log)
+	{
+		assert(rc->logs[at].gone);
+		rc->logs[at] = tail;
+		return QC_OK;
+	}
+	memmove(&rc->logs[at + 1], &rc->logs[at], (rc->nlogs - at) * sizeof(QcLogTail));
+	rc->logs[at] = tail;
+	rc->nlogs++;
+	return QC_OK;
+}
+
+/*
+ * A directory that the checkpoint does not know: where its records above the mark begin.  When it begins with older ones
+ * its queue was gone at the mark, so nothing in it is needed: *file = 0, as when there is no file at all.
+ */
+static QcStatus
+look_into_unknown(QcRecovery *rc, uint64_t log, uint64_t *file, QcError *err)
+{
+	uint64_t   *files;
+	uint32_t	n;
+	QcScan		scan;
+	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, log, &files, &n, err);
+
+	if (status != QC_OK)
+		return status;
+	*file = n == 0 ? 0 : files[0];
+	free(files);
+	if (n == 0)
+		return QC_OK;
+	status = qc_scan_begin(&scan, rc->r->files, log, *file, QC_FILE_HEADER_SIZE, err);
+	if (status != QC_OK)
+		return status;
+	status = qc_scan_next(&scan, err);
+	if (status == QC_OK && scan.record.seq <= rc->r->mark)
+		*file = 0;
+	qc_scan_end(&scan);
+	return status == QC_END ? QC_OK : status;
+}
+
+static QcStatus
+add_directory(QcRecovery *rc, uint64_t id, QcError *err)
+{
+	QcState    *st = rc->r->st;
+	QcLog	   *log = qc_log_by_id(st, id);
+	uint64_t	file;
+	QcStatus	status;
+
+	if (log != NULL)
+		return qc_recover_add_tail(rc, id, true, log->file, log->tail, err);
+	status = look_into_unknown(rc, id, &file, err);
+	if (status != QC_OK)
+		return status;
+
+	/* q0 is always the state's; before the first checkpoint it begins at its beginning */
+	if (id == 0)
+	{
+		if (file == 0)
+			return qc_error_at(err, QC_MISSING, "qlog/q0", UINT64_MAX,
+							   "log has no file above the checkpoint, which does not know it");
+		if (qc_log_add(st, 0, file, QC_FILE_HEADER_SIZE, QC_FILE_HEADER_SIZE, false) == NULL)
+			return qc_error_set(err, QC_FULL, "qlog.state_memory is full");
+	}
+	return qc_recover_add_tail(rc, id, false, file, QC_FILE_HEADER_SIZE, err);
+}
+
+/* Logs that live queues of the checkpoint need must be there: missing is never new. */
+static QcStatus
+check_expected(QcRecovery *rc, QcError *err)
+{
+	QcState    *st = rc->r->st;
+	char		path[QC_PATH_MAX];
+
+	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+	{
+		if ((log->nqueues == 0 && log->id != 0) || qc_recover_tail(rc, log->id) != NULL)
+			continue;
+		qc_path_log(path, rc->r->files->layout, log->id);
+		return qc_error_at(err, QC_MISSING, path, UINT64_MAX,
+						   "log directory that the checkpoint expects does not exist");
+	}
+	return qc_recover_tail(rc, 0) != NULL ? QC_OK :
+		qc_error_at(err, QC_MISSING, "qlog/q0", UINT64_MAX, "system log does not exist");
+}
+
+static QcStatus
+find_logs(QcRecovery *rc, QcError *err)
+{
+	uint64_t   *ids;
+	uint32_t	n;
+	QcStatus	status = qc_dir_logs(rc->r->files->io, rc->r->files->layout, &ids, &n, err);
+
+	for (uint32_t i = 0; i < n && status == QC_OK; i++)
+		status = add_directory(rc, ids[i], err);
+	free(ids);
+	return status == QC_OK ? check_expected(rc, err) : status;
+}
+
+/* ---- the steps ---- */
+
+/* Queue-only entries of the checkpoint that were not settled yet: they are durable, as all that it covers. */
+static void
+settle_checkpoint(QcRecovery *rc)
+{
+	QcState    *st = rc->r->st;
+	QcRef		next;
+
+	for (QcRef ref = st->opens.head; ref != 0; ref = next)
+	{
+		QcOpen	   *open = QC_AT(st, QcOpen, ref);
+
+		next = open->all.next;
+		if (open->xid == 0 && open->decided == 0)
+			qc_open_settle(st, open, true, 0, rc->r->monotonic);
+		else if (open->seq < rc->decisions.base)
+			rc->decisions.base = open->seq;
+	}
+}
+
+static QcStatus
+run(QcRecovery *rc, QcError *err)
+{
+	QcStatus	status = find_logs(rc, err);
+
+	if (status != QC_OK)
+		return status;
+	rc->decisions.base = rc->r->mark + 1;
+	settle_checkpoint(rc);
+	status = qc_recover_find_end(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_replay(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_read_stash(rc, err);
+
+	/* from here on files are changed */
+	if (status == QC_OK)
+		status = qc_recover_retire(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_cut(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_settle_logs(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_sync(rc, err);
+	if (status == QC_OK)
+		status = qc_recover_restore(rc, err);
+	if (status != QC_OK)
+		return status;
+	qc_recover_decide(rc);
+	return qc_recover_finish(rc, err);
+}
+
+QcStatus
+qc_recover(QcRecover *r, QcError *err)
+{
+	QcRecovery	rc;
+	QcStatus	status;
+
+	assert(r->redo_end != 0);
+	memset(&rc, 0, sizeof(rc));
+	rc.r = r;
+	r->mark = r->st->seq;
+	r->required = r->end = r->replayed = r->cut_bytes = 0;
+	r->restored = r->voided = r->committed = r->aborted = r->damaged_queues = 0;
+	r->changed = false;
+	status = run(&rc, err);
+	qc_merge_end(&rc);
+	free(rc.logs);
+	free(rc.heap);
+	free(rc.spots);
+	free(rc.bundle.parts);
+	free(rc.bundle.records);
+	free(rc.bundle.bytes);
+	free(rc.epochs.rows);
+	free(rc.decisions.bits);
+	free(rc.decisions.again);
+	free(rc.stash.entries);
+	return status;
+}

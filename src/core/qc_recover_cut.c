@@ -1,0 +1,398 @@
+/*
+ * qc_recover_cut.c
+ *		Cutting: whatever stands behind the end goes beside the log, never away (PROTOCOL.md 2.2).
+ *
+ * A log is cut at its tail, which stands behind the last record below the end: other records, torn bytes and holes
+ * alike.  Files that begin behind the tail are renamed whole to <file>.cut.<seq>; the rest of the tail's own file is
+ * copied there, synced together with its name, and only then truncated away, replaced by zeros and synced.  A log is
+ * cut from its newest file backwards, so that being interrupted leaves it shorter and never with a hole.
+ *
+ * A log directory that the state does not know was being created when the server died, or its queue is gone: without
+ * records below the end it becomes <directory>.dead, or when records stand in it <directory>.cut.<seq>.
+ *
+ * Crashes: cutting again finds the same end, as what made it the end is missing still.
+ */
+#include "qc_recover_int.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COPY_CHUNK	65536
+#define NAME_TRIES	10000
+
+/* ---- names ---- */
+
+typedef struct NameSearch
+{
+	const char *name;
+	bool		found;
+} NameSearch;
+
+static bool
+is_name(void *context, const char *name, bool is_directory)
+{
+	NameSearch *search = context;
+
+	(void) is_directory;
+	search->found = strcmp(name, search->name) == 0;
+	return !search->found;
+}
+
+/* The first of path.suffix, path.suffix.1, path.suffix.2 ... that does not exist. */
+static QcStatus
+free_name(const QcIo *io, const char *path, const char *suffix, char out[QC_PATH_MAX],
+		  QcError *err)
+{
+	const char *slash = strrchr(path, '/');
+	char		parent[QC_PATH_MAX];
+
+	(void) snprintf(parent, sizeof(parent), "%.*s", slash == NULL ? 0 : (int) (slash - path), path);
+	for (int i = 0; i < NAME_TRIES; i++)
+	{
+		NameSearch	search = {NULL, false};
+		int			len = i == 0 ? snprintf(out, QC_PATH_MAX, "%s.%s", path, suffix) :
+			snprintf(out, QC_PATH_MAX, "%s.%d.%s", path, i, suffix);
+		int			rc;
+
+		if (len >= QC_PATH_MAX)
+			break;
+		search.name = slash == NULL ? out : out + (slash + 1 - path);
+		rc = io->list(io->context, parent, is_name, &search);
+		if (rc != 0)
+			return qc_error_sys(err, rc, parent, "could not list directory");
+		if (!search.found)
+			return QC_OK;
+	}
+	return qc_error_at(err, QC_LIMIT, path, UINT64_MAX, "no name is free to keep what was cut");
+}
+
+static QcStatus
+cut_name(QcRecovery *rc, const char *path, char out[QC_PATH_MAX], QcError *err)
+{
+	char		suffix[32];
+
+	(void) snprintf(suffix, sizeof(suffix), "cut.%" PRIu64, rc->r->end);
+	return free_name(rc->r->files->io, path, suffix, out, err);
+}
+
+static QcStatus
+sync_directory(QcRecovery *rc, const char *path, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	int			error = io->sync_directory(io->context, path);
+
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not sync directory");
+}
+
+/* ---- one file ---- */
+
+/* An index of what is cut off must not be taken for one of what comes in its place. */
+static QcStatus
+drop_derived(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
+{
+	static const char *const suffixes[] = {"qidx", "qhsh"};
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+	{
+		int			error;
+
+		qc_path_file(path, rc->r->files->layout, log, file, suffixes[i]);
+		error = io->unlink(io->context, path);
+		if (error != 0 && error != ENOENT)
+			return qc_error_sys(err, error, path, "could not remove index");
+	}
+	return QC_OK;
+}
+
+static QcStatus
+file_size(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t *size, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+	QcHandle	handle;
+	QcStatus	status = qc_files_get(rc->r->files, log, file, true, &handle, err);
+	int			error;
+
+	if (status != QC_OK)
+		return status;
+	error = io->size(io->context, handle, size);
+	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not get the size of log file");
+}
+
+/* Where the last byte that is not zero ends; `from` when there is none behind it. */
+static QcStatus
+content_end(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, uint64_t size,
+			uint64_t *end, QcError *err)
+{
+	uint8_t		buf[COPY_CHUNK];
+
+	*end = from;
+	while (size > from)
+	{
+		size_t		len = size - from < COPY_CHUNK ? (size_t) (size - from) : COPY_CHUNK;
+		QcStatus	status = qc_files_read(rc->r->files, log, file, size - len, buf, len, err);
+
+		if (status != QC_OK)
+			return status;
+		for (size_t i = len; i > 0; i--)
+		{
+			if (buf[i - 1] != 0)
+			{
+				*end = size - len + i;
+				return QC_OK;
+			}
+		}
+		size -= len;
+	}
+	return QC_OK;
+}
+
+/* Copy bytes [from, to) of a log file into an open file. */
+static QcStatus
+copy_range(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, uint64_t to,
+		   QcHandle handle, const char *path, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	uint8_t		buf[COPY_CHUNK];
+
+	for (uint64_t at = from; at < to;)
+	{
+		size_t		len = to - at < COPY_CHUNK ? (size_t) (to - at) : COPY_CHUNK;
+		QcIoSlice	slice = {buf, len};
+		QcStatus	status = qc_files_read(rc->r->files, log, file, at, buf, len, err);
+		int			error;
+
+		if (status != QC_OK)
+			return status;
+		error = io->write(io->context, handle, &slice, 1, at - from);
+		if (error != 0)
+			return qc_error_sys(err, error, path, "could not write what is cut");
+		at += len;
+	}
+	return QC_OK;
+}
+
+/* Keep bytes [from, to) of a log file in a new file beside it, synced with its name. */
+static QcStatus
+keep_range(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, uint64_t to, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+	char		kept[QC_PATH_MAX];
+	char		directory[QC_PATH_MAX];
+	QcHandle	handle;
+	QcStatus	status;
+	int			error;
+
+	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
+	qc_path_log(directory, rc->r->files->layout, log);
+	status = cut_name(rc, path, kept, err);
+	if (status != QC_OK)
+		return status;
+	error = io->open(io->context, kept, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
+	if (error != 0)
+		return qc_error_sys(err, error, kept, "could not create file");
+	status = copy_range(rc, log, file, from, to, handle, kept, err);
+	if (status == QC_OK && (error = io->sync(io->context, handle)) != 0)
+		status = qc_error_sys(err, error, kept, "could not sync file");
+	io->close(io->context, handle);
+	return status == QC_OK ? sync_directory(rc, directory, err) : status;
+}
+
+/* Write zeros over [from, to). */
+static int
+write_zeros(const QcIo *io, QcHandle handle, uint64_t from, uint64_t to)
+{
+	static const uint8_t zeros[COPY_CHUNK];
+	int			error = 0;
+
+	while (from < to && error == 0)
+	{
+		QcIoSlice	slice = {zeros, to - from < COPY_CHUNK ? (size_t) (to - from) : COPY_CHUNK};
+
+		error = io->write(io->context, handle, &slice, 1, from);
+		from += slice.len;
+	}
+	return error;
+}
+
+/* Cut the rest of the tail's own file off and put zeros in its place. */
+static QcStatus
+cut_file(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+	QcHandle	handle;
+	uint64_t	size = 0;
+	uint64_t	end;
+	int			error;
+	QcStatus	status = file_size(rc, log, file, &size, err);
+
+	if (status == QC_OK)
+		status = content_end(rc, log, file, from, size, &end, err);
+	if (status != QC_OK || end == from)
+		return status;
+	status = keep_range(rc, log, file, from, end, err);
+	if (status == QC_OK)
+		status = drop_derived(rc, log, file, err);
+	if (status == QC_OK)
+		status = qc_files_get(rc->r->files, log, file, true, &handle, err);
+	if (status != QC_OK)
+		return status;
+	error = io->truncate(io->context, handle, from);
+	if (error == 0)
+		error = write_zeros(io, handle, from, size);
+	if (error == 0)
+		error = io->sync(io->context, handle);
+	rc->r->cut_bytes += end - from;
+	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not cut log file");
+}
+
+/* A file that begins behind the tail: renamed when it holds anything, otherwise removed. */
+static QcStatus
+take_away_file(QcRecovery *rc, uint64_t log, uint64_t file, bool blank, uint64_t bytes, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+	char		kept[QC_PATH_MAX];
+	char		directory[QC_PATH_MAX];
+	QcStatus	status = drop_derived(rc, log, file, err);
+	int			error;
+
+	qc_files_forget(rc->r->files, log, file);
+	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
+	qc_path_log(directory, rc->r->files->layout, log);
+	if (status == QC_OK && !blank)
+		status = cut_name(rc, path, kept, err);
+	if (status != QC_OK)
+		return status;
+	error = blank ? io->unlink(io->context, path) : io->rename(io->context, path, kept);
+	if (error != 0)
+		return qc_error_sys(err, error, path, "could not take away log file");
+	rc->r->cut_bytes += bytes;
+	return sync_directory(rc, directory, err);
+}
+
+/* Does a file behind the tail hold anything?  Its header does not count when it is right. */
+static QcStatus
+measure_file(QcRecovery *rc, uint64_t log, uint64_t file, bool *blank, uint64_t *bytes, QcError *err)
+{
+	uint64_t	size = 0;
+	uint64_t	end = 0;
+	QcStatus	status = file_size(rc, log, file, &size, err);
+
+	if (status == QC_OK)
+		status = content_end(rc, log, file, QC_FILE_HEADER_SIZE, size, &end, err);
+	*blank = end <= QC_FILE_HEADER_SIZE;
+	*bytes = *blank ? 0 : end - QC_FILE_HEADER_SIZE;
+	return status;
+}
+
+/* ---- one log ---- */
+
+static QcStatus
+cut_log(QcRecovery *rc, const QcLogTail *tail, QcError *err)
+{
+	uint64_t   *files;
+	uint32_t	n;
+	uint32_t	lowest;			/* of the files behind the tail, the first that is not blank */
+	bool		blank = true;
+	uint64_t	bytes;
+	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, tail->log, &files, &n,
+									  err);
+
+	if (status != QC_OK)
+		return status;
+	lowest = n;
+	for (uint32_t i = 0; i < n && status == QC_OK && lowest == n; i++)
+	{
+		if (files[i] <= tail->tail_file)
+			continue;
+		status = measure_file(rc, tail->log, files[i], &blank, &bytes, err);
+		if (!blank)
+			lowest = i;
+	}
+	for (uint32_t i = n; i > lowest && status == QC_OK; i--)
+	{
+		status = measure_file(rc, tail->log, files[i - 1], &blank, &bytes, err);
+		if (status == QC_OK)
+			status = take_away_file(rc, tail->log, files[i - 1], blank, bytes, err);
+	}
+	free(files);
+	if (status == QC_OK)
+		status = cut_file(rc, tail->log, tail->tail_file, tail->tail_position, err);
+	return status;
+}
+
+QcStatus
+qc_recover_cut(QcRecovery *rc, QcError *err)
+{
+	QcStatus	status = QC_OK;
+
+	for (uint32_t i = 0; i < rc->nlogs && status == QC_OK; i++)
+	{
+		QcLogTail  *tail = &rc->logs[i];
+
+		if (tail->gone || tail->clean)
+			continue;
+		rc->cut = rc->r->changed = true;
+		status = cut_log(rc, tail, err);
+		tail->clean = status == QC_OK;
+		if (status == QC_OK)
+			status = qc_recover_tick(rc, "cut", i, rc->nlogs, err);
+	}
+	return status;
+}
+
+/* ---- directories that the state does not know ---- */
+
+static QcStatus
+retire(QcRecovery *rc, QcLogTail *tail, QcError *err)
+{
+	const QcIo *io = rc->r->files->io;
+	char		path[QC_PATH_MAX];
+	char		name[QC_PATH_MAX];
+	char	   *slash;
+	QcStatus	status;
+	int			error;
+
+	qc_path_log(path, rc->r->files->layout, tail->log);
+	status = tail->clean ? free_name(io, path, "dead", name, err) : cut_name(rc, path, name, err);
+	if (status != QC_OK)
+		return status;
+	qc_files_forget(rc->r->files, tail->log, 0);
+	error = io->rename(io->context, path, name);
+	if (error != 0)
+		return qc_error_sys(err, error, path, "could not rename");
+	tail->gone = true;
+	rc->r->changed = true;
+	rc->cut |= !tail->clean;
+	slash = strrchr(path, '/');
+	assert(slash != NULL);
+	*slash = '\0';
+	return sync_directory(rc, path, err);
+}
+
+QcStatus
+qc_recover_retire(QcRecovery *rc, QcError *err)
+{
+	QcStatus	status = QC_OK;
+
+	for (uint32_t i = 0; i < rc->nlogs && status == QC_OK; i++)
+	{
+		QcLogTail  *tail = &rc->logs[i];
+
+		/* With a record below the end the next recovery still needs it, until the mark has passed that. */
+		if (!tail->gone && tail->last_seq == 0 && qc_recover_log(rc, tail) == NULL)
+			status = retire(rc, tail, err);
+	}
+	return status;
+}
