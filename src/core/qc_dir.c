@@ -47,7 +47,10 @@ sync_parent(const QcIo *io, const char *path, QcError *err)
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not sync the directory of");
 }
 
-/* Write a file that nobody reads yet, replacing what an earlier attempt left, and sync it. */
+/*
+ * Write a file that nobody reads yet, over what an earlier attempt left (whose name must not go meanwhile: it may be
+ * what tells of the attempt), and sync it.
+ */
 static QcStatus
 write_new(const QcIo *io, const char *path, const void *bytes, size_t len, QcError *err)
 {
@@ -56,14 +59,12 @@ write_new(const QcIo *io, const char *path, const void *bytes, size_t len, QcErr
 	int			rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
 
 	if (rc == EEXIST)
-	{
-		rc = io->unlink(io->context, path);
-		if (rc == 0)
-			rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
-	}
+		rc = io->open(io->context, path, QC_OPEN_WRITE, &handle);
 	if (rc != 0)
 		return qc_error_sys(err, rc, path, "could not create file");
-	rc = io->write(io->context, handle, &slice, 1, 0);
+	rc = io->truncate(io->context, handle, 0);
+	if (rc == 0)
+		rc = io->write(io->context, handle, &slice, 1, 0);
 	if (rc == 0)
 		rc = io->sync(io->context, handle);
 	io->close(io->context, handle);

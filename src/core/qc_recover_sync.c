@@ -125,6 +125,9 @@ qc_recover_settle_logs(QcRecovery *rc, QcError *err)
 	{
 		const QcLogTail *tail = qc_recover_tail(rc, log->id);
 
+		/* Nobody is left to say when its last queue went away: the next mark covers that. */
+		if (log->nqueues == 0 && log->id != 0 && log->dropped_seq == 0)
+			qc_log_abandon(st, log);
 		if (tail != NULL && !tail->gone && tail->start_file != 0)
 			status = settle_log(rc, tail, log, err);
 		else if (log->nqueues > 0 || log->id == 0)
