@@ -1,0 +1,468 @@
+/*
+ * test_read.c
+ *		Reading messages by place, finding places in files, and .qidx files.
+ */
+#include "handmade.h"
+#include "qc_read.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Hand hand;
+static QcReadCache cache;
+static QcError err;
+static int	buffers;			/* given out by the allocator and not released */
+static int	budget;				/* allocations that succeed from now on; -1 = all */
+
+static void *
+take(void *context, size_t size)
+{
+	(void) context;
+	if (budget == 0)
+		return NULL;
+	if (budget > 0)
+		budget--;
+	buffers++;
+	return malloc(size);
+}
+
+static void
+release(void *context, void *buffer)
+{
+	(void) context;
+	buffers--;
+	free(buffer);
+}
+
+static void
+begin(void)
+{
+	budget = -1;
+	hand_begin(&hand, QC_LAYOUT_FLAT, 5);
+	(void) hand_log(&hand, 1);
+	qc_read_init(&cache, &hand.files, take, release, NULL);
+	qc_error_clear(&err);
+}
+
+static void
+end(void)
+{
+	qc_read_end(&cache);
+	CHECK_U64(buffers, 0);
+	hand_end(&hand);
+}
+
+static QcLocation
+location_of(uint64_t file, uint64_t position, uint64_t first, uint32_t count)
+{
+	uint8_t		len[4];
+
+	hand_read(&hand, 1, file, position, len, sizeof(len));
+	return (QcLocation)
+	{
+		.log = 1,.file = file,.position = position,.size = qc_load_u32(len) + 4,.count = count,
+			.first = first
+	};
+}
+
+/* Read a message, whose text must be "m<position>". */
+static void
+expect_message(const QcLocation *location, uint64_t partition, uint64_t position)
+{
+	QcMessage	message;
+	int64_t		created_at;
+	char		text[32];
+	QcStatus	status = qc_read_message(&cache, location, partition, position, &message,
+										 &created_at, &err);
+
+	if (!CHECK_U64(status, QC_OK))
+		return;
+	snprintf(text, sizeof(text), "m%llu", (unsigned long long) position);
+	CHECK_BYTES(message.data, message.data_len, text, strlen(text));
+	CHECK(created_at > hand.clock);
+}
+
+/* Find a message from the file on, and read it. */
+static void
+expect_found(uint64_t partition, uint64_t position, uint64_t from_file, uint64_t file)
+{
+	QcLocation	location = {0};
+
+	if (!CHECK_U64(qc_read_locate(&cache, 1, partition, position, from_file, &location, &err),
+				   QC_OK))
+		return;
+	CHECK_U64(location.log, 1);
+	CHECK_U64(location.file, file);
+	expect_message(&location, partition, position);
+}
+
+static void
+test_messages_of_a_record(void)
+{
+	QcLocation	location;
+	uint64_t	reads;
+
+	begin();
+	location = location_of(1, hand_solo(&hand, 1, 1, 101, 40, 5), 40, 5);
+	reads = sim_disk_count(hand.disk, SIM_OP_READ);
+	for (uint64_t position = 40; position < 45; position++)
+		expect_message(&location, 101, position);
+	expect_message(&location, 101, 42);
+	expect_message(&location, 101, 40);
+
+	/* one read serves them all */
+	CHECK_U64(sim_disk_count(hand.disk, SIM_OP_READ) - reads, 1);
+	end();
+}
+
+static void
+test_two_records_in_turn(void)
+{
+	QcLocation	a;
+	QcLocation	b;
+
+	begin();
+	a = location_of(1, hand_solo(&hand, 1, 1, 101, 0, 3), 0, 3);
+	b = location_of(1, hand_solo(&hand, 1, 2, 102, 7, 2), 7, 2);
+	for (int i = 0; i < 3; i++)
+	{
+		expect_message(&a, 101, 2);
+		expect_message(&b, 102, 7);
+		expect_message(&a, 101, 0);
+		expect_message(&b, 102, 8);
+	}
+	end();
+}
+
+/* Every byte of the record is covered: flip each in turn. */
+static void
+test_damage_everywhere(void)
+{
+	QcLocation	location;
+	QcMessage	message;
+	int64_t		created_at;
+	uint64_t	position;
+
+	begin();
+	position = hand_solo(&hand, 1, 1, 101, 40, 2);
+	location = location_of(1, position, 40, 2);
+	for (uint64_t at = position; at < position + location.size; at++)
+	{
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qlog", at, 0x10), 0);
+		qc_read_forget(&cache, 1, 0);
+		CHECK_U64(qc_read_message(&cache, &location, 101, 41, &message, &created_at, &err),
+				  QC_DAMAGED);
+		CHECK_STR(err.file, "qlog/q1/r00000001.qlog");
+		CHECK_U64(err.position, position);
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qlog", at, 0x10), 0);
+	}
+	expect_message(&location, 101, 41);
+	end();
+}
+
+/* An intact record that is not the one promised is as bad as a damaged one. */
+static void
+test_wrong_promise(void)
+{
+	QcLocation	right;
+	QcLocation	wrong;
+	QcMessage	message;
+	int64_t		created_at;
+
+	begin();
+	right = location_of(1, hand_solo(&hand, 1, 1, 101, 40, 2), 40, 2);
+	wrong = right;
+	wrong.first = 41;
+	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_DAMAGED);
+	wrong = right;
+	wrong.count = 3;
+	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_DAMAGED);
+	CHECK_U64(qc_read_message(&cache, &right, 102, 41, &message, &created_at, &err), QC_DAMAGED);
+
+	/* also after the right one is cached */
+	expect_message(&right, 101, 41);
+	CHECK_U64(qc_read_message(&cache, &right, 102, 41, &message, &created_at, &err), QC_DAMAGED);
+	CHECK_U64(qc_read_message(&cache, &right, 101, 42, &message, &created_at, &err), QC_INVALID);
+
+	/* zeros, the end of the file, no file */
+	wrong = right;
+	wrong.position = 10000;
+	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_DAMAGED);
+	wrong.position = HAND_ALLOCATED - 10;
+	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_DAMAGED);
+	wrong = right;
+	wrong.file = 2;
+	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_MISSING);
+	end();
+}
+
+/* A record whose checksum is right and whose frames are not. */
+static void
+test_frames_do_not_fit(void)
+{
+	uint8_t		record[HAND_RECORD_MAX];
+	size_t		size;
+	QcLocation	location;
+	QcMessage	message;
+	int64_t		created_at;
+
+	begin();
+	size = hand_message(&hand, record, true, 1, 101, 0, 2);
+	record[QC_RECORD_HEADER_SIZE + 2 * QC_HASH_SIZE + 8]++; /* length of the first frame */
+	qc_record_seal_message(record, 1, 0, 5, 0);
+	location = location_of(1, hand_append(&hand, 1, record, size), 0, 2);
+	CHECK_U64(qc_read_message(&cache, &location, 101, 0, &message, &created_at, &err), QC_DAMAGED);
+	CHECK_U64(err.position, location.position);
+	end();
+}
+
+/* Three files with two partitions in turn. */
+static void
+put_three_files(void)
+{
+	uint64_t	seq = 1;
+
+	for (int file = 0; file < 3; file++)
+	{
+		if (file > 0)
+			hand_roll(&hand, 1);
+		for (int i = 0; i < 10; i++, seq++)
+			(void) hand_solo(&hand, 1, seq, 101 + seq % 2, (seq - 1) / 2 * 3, 3);
+	}
+}
+
+static void
+expect_three_files(uint64_t from_file)
+{
+	for (uint64_t position = from_file == 2 ? 15 : 0; position < 45; position++)
+	{
+		expect_found(101, position, from_file, 1 + position / 15);
+		expect_found(102, position, from_file, 1 + position / 15);
+	}
+}
+
+static void
+test_locate_without_index(void)
+{
+	QcLocation	location;
+
+	begin();
+	put_three_files();
+	expect_three_files(0);
+	expect_three_files(2);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 45, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 1, 103, 0, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 14, 2, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 9, 101, 14, 0, &location, &err), QC_MISSING);
+
+	/* a file created ahead holds nothing */
+	hand_roll(&hand, 1);
+	expect_three_files(0);
+	end();
+}
+
+static void
+test_locate_with_index(void)
+{
+	uint64_t	digest;
+
+	begin();
+	put_three_files();
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 2, &err), QC_OK);
+	CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qidx"),
+			  QC_IDX_HEADER_SIZE + 10 * QC_IDX_ENTRY_SIZE);
+	digest = sim_disk_digest(hand.disk);
+	expect_three_files(0);
+	CHECK_U64(sim_disk_digest(hand.disk), digest);
+	end();
+}
+
+/* The index is really used: it leads where a test has turned it to. */
+static void
+test_index_is_used(void)
+{
+	QcIdxEntry	entry = {.partition = 500,.first = 7,.end = 8,.created_at = 1,
+	.position = QC_FILE_HEADER_SIZE,.count = 1,.len = 60};
+	uint8_t		bytes[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
+	QcLocation	location;
+
+	begin();
+	put_three_files();
+	qc_idx_encode(bytes, 3, hand_log(&hand, 1)->tail, &entry, 1);
+	hand_make_file(&hand, "qlog/q1/r00000003.qidx", bytes, sizeof(bytes));
+	CHECK_U64(qc_read_locate(&cache, 1, 500, 7, 0, &location, &err), QC_OK);
+	CHECK_U64(location.size, 64);
+	qc_read_forget(&cache, 1, 3);
+
+	/* it describes another length of the log file: wrong, so it is not */
+	(void) hand_solo(&hand, 1, 31, 101, 45, 3);
+	CHECK_U64(qc_read_locate(&cache, 1, 500, 7, 0, &location, &err), QC_NOTFOUND);
+	expect_found(101, 46, 0, 3);
+	end();
+}
+
+/* An index that is damaged anywhere, cut off or longer is not believed, and never an error. */
+static void
+test_wrong_index(void)
+{
+	uint64_t	size;
+
+	begin();
+	put_three_files();
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+	size = hand_size(&hand, "qlog/q1/r00000001.qidx");
+	for (uint64_t at = 0; at < size; at += 5)
+	{
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qidx", at, 0xff), 0);
+		qc_read_forget(&cache, 1, 0);
+		expect_found(101, 14, 0, 1);
+		expect_found(102, 3, 0, 1);
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qidx", at, 0xff), 0);
+	}
+	for (uint64_t len = 0; len < size + 48; len += 24)
+	{
+		QcHandle	handle;
+
+		CHECK_U64(hand.io->open(hand.io->context, "qlog/q1/r00000001.qidx", QC_OPEN_WRITE, &handle),
+				  0);
+		CHECK_U64(hand.io->truncate(hand.io->context, handle, len), 0);
+		hand.io->close(hand.io->context, handle);
+		qc_read_forget(&cache, 1, 0);
+		expect_found(101, 14, 0, 1);
+	}
+	end();
+}
+
+/* The newest file grows while its index is cached. */
+static void
+test_growing_file(void)
+{
+	QcLocation	location;
+
+	begin();
+	for (uint64_t seq = 1; seq <= 300; seq++)
+	{
+		if (seq % 7 == 0)
+			CHECK_U64(qc_read_locate(&cache, 1, 101, (seq - 1) * 2, 0, &location, &err),
+					  QC_NOTFOUND);
+		(void) hand_solo(&hand, 1, seq, 101, (seq - 1) * 2, 2);
+		if (seq % 5 == 0)
+			expect_found(101, seq * 2 - 1, 0, 1);
+		if (seq % 50 == 0)
+			expect_found(101, seq, 0, 1);
+	}
+	end();
+}
+
+/* More files than indexes are kept. */
+static void
+test_many_files(void)
+{
+	begin();
+	for (uint64_t file = 1; file <= 9; file++)
+	{
+		if (file > 1)
+			hand_roll(&hand, 1);
+		(void) hand_solo(&hand, 1, file, 101, (file - 1) * 4, 4);
+	}
+	for (int i = 0; i < 60; i++)
+	{
+		uint64_t	position = (uint64_t) i * 23 % 36;
+
+		expect_found(101, position, 0, 1 + position / 4);
+	}
+	end();
+}
+
+/* Where headers cannot be followed, "not found" would be a lie. */
+static void
+test_locate_behind_damage(void)
+{
+	uint64_t	position;
+	QcLocation	location;
+
+	begin();
+	(void) hand_solo(&hand, 1, 1, 101, 0, 2);
+	position = hand_solo(&hand, 1, 2, 101, 2, 2);
+	(void) hand_solo(&hand, 1, 3, 101, 4, 2);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 4, 101, 6, 2);
+	CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qlog", position + 3, 0x70), 0);
+	expect_found(101, 1, 0, 1);
+	expect_found(101, 6, 0, 2);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 4, 0, &location, &err), QC_DAMAGED);
+	CHECK_STR(err.file, "qlog/q1/r00000001.qlog");
+	CHECK_U64(err.position, position);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_DAMAGED);
+	CHECK_U64(err.position, position);
+	CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qidx"), UINT64_MAX);
+	end();
+}
+
+/* Building an index that is cut short anywhere leaves none or a whole one. */
+static void
+test_build_cut_short(void)
+{
+	begin();
+	put_three_files();
+	hand_sync(&hand);
+	for (uint64_t step = 1; step <= 6; step++)
+	{
+		sim_disk_crash_at(hand.disk, sim_disk_steps(hand.disk) + step, SIM_MIDDLE);
+		(void) qc_read_build_idx(&hand.files, 1, 1, &err);
+		sim_disk_reboot(hand.disk, SIM_RANDOM, SIM_RANDOM);
+		qc_files_init(&hand.files, hand.io, QC_LAYOUT_FLAT);
+		qc_read_forget(&cache, 1, 0);
+		expect_found(101, 14, 0, 1);
+	}
+	end();
+}
+
+/* The allocator may fail at any time: an error, and the cache goes on afterwards. */
+static void
+test_no_memory(void)
+{
+	QcLocation	location;
+	QcMessage	message;
+	int64_t		created_at;
+
+	begin();
+	put_three_files();
+	for (int n = 0; n < 8; n++)
+	{
+		QcStatus	status;
+
+		qc_read_end(&cache);
+		budget = n;
+		status = qc_read_locate(&cache, 1, 101, 44, 0, &location, &err);
+		if (status == QC_OK)
+			status = qc_read_message(&cache, &location, 101, 44, &message, &created_at, &err);
+		CHECK(status == QC_FULL || (status == QC_OK && n > 4));
+		budget = -1;
+		expect_found(101, 44, 0, 3);
+	}
+	end();
+}
+
+int
+main(void)
+{
+	UNIT_RUN(test_messages_of_a_record);
+	UNIT_RUN(test_two_records_in_turn);
+	UNIT_RUN(test_damage_everywhere);
+	UNIT_RUN(test_wrong_promise);
+	UNIT_RUN(test_frames_do_not_fit);
+	UNIT_RUN(test_locate_without_index);
+	UNIT_RUN(test_locate_with_index);
+	UNIT_RUN(test_index_is_used);
+	UNIT_RUN(test_wrong_index);
+	UNIT_RUN(test_growing_file);
+	UNIT_RUN(test_many_files);
+	UNIT_RUN(test_locate_behind_damage);
+	UNIT_RUN(test_build_cut_short);
+	UNIT_RUN(test_no_memory);
+	return unit_end();
+}
