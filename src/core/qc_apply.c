@@ -129,6 +129,25 @@ add_item(QcState *st, const QcApply *apply, const QcOpenItem *model, QcError *er
 	return QC_OK;
 }
 
+/*
+ * Recovery: an answer tells of positions whose entry was lost (a void entry stands for it).  They are used up, or new
+ * messages would be born acknowledged.
+ */
+static QcStatus
+reach_answered(QcState *st, const QcApply *apply, uint64_t id, uint64_t first, uint32_t count,
+			   QcError *err)
+{
+	QcPartition *partition = qc_partition_by_id(st, id);
+	uint64_t	end = first + count;
+
+	if (!apply->recovering || partition == NULL || end <= partition->next)
+		return QC_OK;
+	if (end < first || end - partition->next > UINT32_MAX)
+		return qc_error_set(err, QC_DAMAGED, "impossible positions of partition %llu are answered",
+							(unsigned long long) id);
+	return take_positions(st, apply, partition, (uint32_t) (end - partition->next), 2, err);
+}
+
 static QcStatus
 apply_ack(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
@@ -144,7 +163,9 @@ apply_ack(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *er
 		item.partition = range.partition;
 		item.first = range.first;
 		item.count = range.count;
-		status = add_item(st, apply, &item, err);
+		status = reach_answered(st, apply, range.partition, range.first, range.count, err);
+		if (status == QC_OK)
+			status = add_item(st, apply, &item, err);
 		if (status != QC_OK)
 			return status;
 	}
@@ -156,8 +177,9 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 {
 	QcOpenItem	item = {.kind = QC_OPEN_DEAD, .lease = dead->lease, .partition = dead->partition,
 	.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
+	QcStatus	status = reach_answered(st, apply, dead->partition, dead->position, 1, err);
 
-	return add_item(st, apply, &item, err);
+	return status == QC_OK ? add_item(st, apply, &item, err) : status;
 }
 
 static QcStatus
