@@ -66,7 +66,7 @@ qc_error_sys(QcError *err, int sys_errno, const char *file, const char *what)
 	bool		no_space = sys_errno == ENOSPC || sys_errno == EDQUOT;
 	QcStatus	code = no_space ? QC_NOSPACE : QC_IO;
 
-	(void) qc_error_at(err, code, file, UINT64_MAX, "could not %s", what);
+	(void) qc_error_at(err, code, file, UINT64_MAX, "%s", what);
 	if (err != NULL)
 		err->sys_errno = sys_errno;
 	return code;

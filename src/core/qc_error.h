@@ -62,7 +62,10 @@ extern QcStatus qc_error_set(QcError *err, QcStatus code, const char *format,...
 extern QcStatus qc_error_at(QcError *err, QcStatus code, const char *file, uint64_t position,
 							const char *format,...) __attribute__((format(printf, 5, 6)));
 
-/* A failed system call: code is QC_NOSPACE for ENOSPC and EDQUOT, otherwise QC_IO. */
+/*
+ * A failed system call: code is QC_NOSPACE for ENOSPC and EDQUOT, otherwise QC_IO.  what is the text,
+ * "could not write log file".
+ */
 extern QcStatus qc_error_sys(QcError *err, int sys_errno, const char *file, const char *what);
 
 /* Add file and position to an error that has none yet. */

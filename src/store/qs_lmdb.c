@@ -69,7 +69,7 @@ lmdb_error(const char *file, int rc, const char *what, QcError *err)
 			code = QC_INTERNAL;
 			break;
 	}
-	return qc_error_at(err, code, file, UINT64_MAX, "could not %s: %s", what, mdb_strerror(rc));
+	return qc_error_at(err, code, file, UINT64_MAX, "%s: %s", what, mdb_strerror(rc));
 }
 
 /* The checksum that stands before a value. */
@@ -163,7 +163,7 @@ lmdb_apply(QsStore *base, const void *batch, size_t len, QcError *err)
 	do
 		rc = apply_once(store, batch, len);
 	while (rc == MDB_MAP_FULL && grow_map(store, &rc) && rc == 0);
-	return rc == 0 ? QC_OK : lmdb_error(store->file, rc, "write a checkpoint", err);
+	return rc == 0 ? QC_OK : lmdb_error(store->file, rc, "could not write a checkpoint", err);
 }
 
 /* Check one row and show it. */
@@ -192,12 +192,12 @@ read_rows(const QsLmdb *store, MDB_txn *txn, QsVisitor visit, void *context, QcE
 	int			rc = mdb_cursor_open(txn, store->dbi, &cursor);
 
 	if (rc != 0)
-		return lmdb_error(store->file, rc, "read the store", err);
+		return lmdb_error(store->file, rc, "could not read the store", err);
 	while (status == QC_OK && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0)
 		status = visit_row(store, &key, &data, visit, context, err);
 	mdb_cursor_close(cursor);
 	if (status == QC_OK && rc != MDB_NOTFOUND)
-		status = lmdb_error(store->file, rc, "read the store", err);
+		status = lmdb_error(store->file, rc, "could not read the store", err);
 	return status;
 }
 
@@ -210,7 +210,7 @@ lmdb_read(QsStore *base, QsVisitor visit, void *context, QcError *err)
 	int			rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &txn);
 
 	if (rc != 0)
-		return lmdb_error(store->file, rc, "read the store", err);
+		return lmdb_error(store->file, rc, "could not read the store", err);
 	status = read_rows(store, txn, visit, context, err);
 	mdb_txn_abort(txn);
 	return status;
@@ -314,7 +314,7 @@ prepare_data(const char *directory, const char *file, bool create, QcError *err)
 	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s/data.mdb", directory) >= (int) sizeof(path))
-		return qc_error_sys(err, ENAMETOOLONG, file, "open the store");
+		return qc_error_sys(err, ENAMETOOLONG, file, "could not open the store");
 	if (lstat(path, &st) == 0)
 	{
 		if (!S_ISREG(st.st_mode))
@@ -322,12 +322,12 @@ prepare_data(const char *directory, const char *file, bool create, QcError *err)
 		return qs_lmdb_check(path, file, err);
 	}
 	if (errno != ENOENT)
-		return qc_error_sys(err, errno, file, "open the store");
+		return qc_error_sys(err, errno, file, "could not open the store");
 	if (create)
 	{
 		int			rc = create_data(directory, path);
 
-		return rc == 0 ? QC_OK : lmdb_error(file, rc, "create the store", err);
+		return rc == 0 ? QC_OK : lmdb_error(file, rc, "could not create the store", err);
 	}
 	return qc_error_at(err, QC_MISSING, file, UINT64_MAX, "the store is missing");
 }
@@ -377,7 +377,7 @@ qs_open(const char *directory, uint64_t map_max, bool create, bool read_only, Qs
 	assert(!(create && read_only));
 	self = calloc(1, sizeof(QsLmdb));
 	if (self == NULL)
-		return qc_error_sys(err, ENOMEM, "", "open the store");
+		return qc_error_sys(err, ENOMEM, "", "could not open the store");
 	self->base.backend = &lmdb_backend;
 	self->map_max = map_max;
 	(void) snprintf(self->file, sizeof(self->file), "%.40s/data.mdb",
@@ -388,7 +388,7 @@ qs_open(const char *directory, uint64_t map_max, bool create, bool read_only, Qs
 	{
 		rc = open_environment(self, directory, read_only);
 		if (rc != 0)
-			status = lmdb_error(self->file, rc, "open the store", err);
+			status = lmdb_error(self->file, rc, "could not open the store", err);
 	}
 	if (status != QC_OK)
 		free(self);

@@ -98,7 +98,7 @@ swap_rows(const SimStore *store, const QcWriter *out, QcError *err)
 {
 	int			error = sim_disk_swap(store->disk, store->name, out->buf, out->len);
 
-	return error == 0 ? QC_OK : qc_error_sys(err, error, store->name, "write a checkpoint");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, store->name, "could not write a checkpoint");
 }
 
 static QcStatus
@@ -138,7 +138,7 @@ store_read(QsStore *base, QsVisitor visit, void *context, QcError *err)
 	QcStatus	status = QC_OK;
 
 	if (sim_disk_crashed(store->disk))
-		return qc_error_sys(err, SIM_CRASHED, store->name, "read the store");
+		return qc_error_sys(err, SIM_CRASHED, store->name, "could not read the store");
 	qc_reader_init(&reader, rows, len);
 	while (status == QC_OK && qs_batch_get(&reader, &row, NULL) == QC_OK)
 		status = visit(context, row.key, row.key_len, row.value, row.value_len, err);
@@ -172,7 +172,7 @@ sim_store_open(SimDisk *disk, const char *name, uint64_t map_max, bool create, b
 	int			error = 0;
 
 	if (sim_disk_crashed(disk))
-		return qc_error_sys(err, SIM_CRASHED, name, "open the store");
+		return qc_error_sys(err, SIM_CRASHED, name, "could not open the store");
 	if (sim_disk_swapped(disk, name, &len) == NULL)
 	{
 		if (!create)
@@ -180,7 +180,7 @@ sim_store_open(SimDisk *disk, const char *name, uint64_t map_max, bool create, b
 		error = sim_disk_swap(disk, name, "", 0);
 	}
 	if (error != 0)
-		return qc_error_sys(err, error, name, "create the store");
+		return qc_error_sys(err, error, name, "could not create the store");
 	self = sim_alloc(sizeof(SimStore));
 	self->base.backend = &sim_backend;
 	self->disk = disk;

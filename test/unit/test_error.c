@@ -40,9 +40,9 @@ test_system_errors(void)
 	QcError		err;
 	char		text[400];
 
-	CHECK_U64(qc_error_sys(&err, ENOSPC, "a", "write"), QC_NOSPACE);
-	CHECK_U64(qc_error_sys(&err, EDQUOT, "a", "write"), QC_NOSPACE);
-	CHECK_U64(qc_error_sys(&err, EIO, "a", "write"), QC_IO);
+	CHECK_U64(qc_error_sys(&err, ENOSPC, "a", "could not write"), QC_NOSPACE);
+	CHECK_U64(qc_error_sys(&err, EDQUOT, "a", "could not write"), QC_NOSPACE);
+	CHECK_U64(qc_error_sys(&err, EIO, "a", "could not write"), QC_IO);
 	CHECK_U64(err.sys_errno, EIO);
 	qc_error_format(&err, text, sizeof(text));
 	CHECK_STR(text, "could not write: a: Input/output error");
