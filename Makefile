@@ -92,7 +92,8 @@ include $(PGXS)
 # PostgreSQL's headers are not ours to warn about, and its gcc-only flags are not for clang.
 pg_cppflags := $(patsubst -I/%,-isystem /%,$(filter-out -I. -I./,$(CPPFLAGS))) -Isrc/pg -Isrc/store -Isrc/core
 pg_cflags := $(filter-out -W% $(if $(filter clang,$(cc_name)),-fexcess-precision=%),$(CFLAGS))
-pg_flags := -std=c11 $(pg_cflags) $(CFLAGS_SL) $(warnings) $(COPT) $(pg_cppflags)
+version := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" qlog.control)
+pg_flags := -std=c11 -DQLOG_VERSION=\"$(version)\" $(pg_cflags) $(CFLAGS_SL) $(warnings) $(COPT) $(pg_cppflags)
 override CFLAGS := $(pg_cflags)
 
 qlog.so: $(core_lib) $(B)/link.flags

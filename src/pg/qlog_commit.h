@@ -36,8 +36,8 @@ extern void qlog_commit_abort(QcPlan *plan);
  * caller's answer depends on it.  owner: as QcApply.owner.
  */
 typedef bool (*QlogChoose) (void *context, QcSmallPlan *small);
-typedef void (*QlogDone) (void *context, const QcPlan *plan);
-extern uint64 qlog_submit(QcSmallPlan *small, QlogChoose choose, QlogDone done, void *context);
+typedef void (*QlogReserved) (void *context, const QcPlan *plan);
+extern uint64 qlog_submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context);
 
 /* As qlog_submit for a plan built by qc_plan_build with plan->immediate set (auto-create). */
 extern uint64 qlog_submit_plan(QcPlan *plan, bool in_wal);
@@ -55,6 +55,37 @@ extern void qlog_write(uint64 seq);
 
 /* Everything up to seq is durable in every log it touches.	 Never raises: a failed sync is PANIC. */
 extern void qlog_flush(uint64 seq);
+
+/*
+ * For workers, which do not raise for lack of room: as qlog_submit, QC_OK with small->plan.seq set, or 0 when choose
+ * answered false.  Interruptible.
+ */
+extern QcStatus qlog_try_submit(QcSmallPlan *small, QlogChoose choose, void *context, QcError *err);
+
+/* Take the credit of a plan: waits, makes room; QC_OK, or why there is none. Interruptible. */
+extern QcStatus qlog_credit(QcPlan *plan, QcError *err);
+
+/* Make the room that a credit lacked: write out the ring, or extend a log. */
+extern QcStatus qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err);
+
+/*
+ * Make the files of a new log and add it to the state, before the entry that creates its queue. May raise 53100, 53200,
+ * 58030.	qlog_log_abandon undoes it when that entry does not come about; it never raises.
+ */
+extern void qlog_log_make(uint64 log);
+extern void qlog_log_abandon(uint64 log);
+
+/* Zero-fill as told, unless somebody else has done so meanwhile. */
+extern QcStatus qlog_extend(const QcExtend *extend, QcError *err);
+
+/* Between the parts of a commit (qlog_commit.c, qlog_guard.c), in one critical section: reserve under the state lock. */
+extern void qlog_reserve_locked(QcPlan *plan);
+
+/* ... and fill what was reserved, without it.	PANIC when a big entry cannot be written. */
+extern void qlog_fill(QcPlan *plan);
+
+/* An entry has been filled: wake a leader that waits for it. */
+extern void qlog_filled(void);
 
 /* As qlog_write but never raises; false = failed, *err says why. */
 extern bool qlog_write_noerror(uint64 seq, QcError *err);

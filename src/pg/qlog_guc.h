@@ -48,6 +48,13 @@ extern int	qlog_wal_payload_limit; /* bytes */
 /* Define them all; postmaster-level ones only while preloading. */
 extern void qlog_guc_init(void);
 
+/* qlog.segment_size in bytes. */
+static inline uint64
+qlog_segment_bytes(void)
+{
+	return (uint64) qlog_segment_size * 1024 * 1024;
+}
+
 /* Absolute path of the data directory. */
 extern const char *qlog_directory(void);
 

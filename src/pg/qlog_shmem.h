@@ -21,6 +21,7 @@
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
+#include "utils/timestamp.h"
 
 #include "../core/qc_files.h"
 #include "../core/qc_read.h"
@@ -66,16 +67,28 @@ typedef struct QlogShared
 	ConditionVariable gate_cv;
 	QcError		gate_error;		/* valid when the gate is FAILED */
 
-	/* Guards (PROTOCOL.md 2.5), state lock. */
-	uint32		nguards;		/* processes whose DELAY_CHKPT_START flag stands for us */
-	pg_atomic_uint32 joint_work;	/* set by joint commits, cleared by a guard cycle: wakes sleeping guards */
+	/* Guards (PROTOCOL.md 2.5, qlog_guard.h), state lock. */
+	uint32		nguards;		/* guard workers whose DELAY_CHKPT_START flag stands */
+	int			guard_office;	/* the one whose flag has stood longest, -1 = none */
+	int			guard_called;	/* the one that is asked to set its flag, -1 = none */
+	uint64		joint_seq;		/* newest entry that has, or will have, a WAL record */
+	uint64		confirmed_durable;	/* a confirm up to here is durable */
+	pg_atomic_uint32 joint_work;	/* set by joint commits, cleared by guards going to sleep */
+	pg_atomic_uint32 confirm_short; /* guards have no room for confirms: joint commits are refused */
+
+	/* Sleep of the checkpointer worker. */
+	pg_atomic_uint32 resting;	/* 1 = it has nothing to do and sleeps: whoever reserves wakes it */
+	pg_atomic_uint32 leaving;	/* 1 = it ends or has ended: processes flush what they logged when they exit */
+	bool		batch_lost;		/* it ended holding a dump that it could not store */
 
 	/* Store full: the checkpointer cannot write, new work is refused until it can. */
 	pg_atomic_uint32 store_full;
 
+	pg_atomic_uint32 catalog_generation;	/* grows when a queue is dropped: backends forget names */
 	pg_atomic_uint32 fill_waiter;	/* pgprocno + 1 of a leader that waits for an entry to be filled */
 
 	uint64		end_of_redo;	/* set by rm_cleanup: end LSN of redo, 0 = none was needed */
+	uint64		next_xid;		/* full xid: first one not handed out at the end of redo */
 	uint32		timeline;		/* of this run, set by the checkpointer worker at start */
 	uint64		recovery_us;	/* duration of our own part of the last start */
 	QlogWorker	workers[QLOG_WORKER_COUNT];
@@ -84,6 +97,12 @@ typedef struct QlogShared
 extern QlogShared *qlog_shared; /* NULL when the library was not preloaded */
 extern QcState *qlog_state;
 extern QcRing *qlog_ring;
+
+/* The configuration of the block: what the checkpointer worker lays out anew before each recovery. */
+extern void qlog_shmem_reset(void);
+
+/* Set the gate and wake who waits for it; the error belongs to QLOG_GATE_FAILED. */
+extern void qlog_gate_set(QlogGate gate, const QcError *err);
 
 /* Of this process, made at first use. */
 extern QcFiles *qlog_files(void);

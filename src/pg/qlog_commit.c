@@ -1,0 +1,329 @@
+/*
+ * qlog_commit.c
+ *		The two commit protocols and immediate entries (PROTOCOL.md 1).
+ *
+ * From the reservation of a seq until its bytes are filled a process is in a critical section: an entry that is reserved
+ * and never filled would hold up every flush.	Nothing in it waits for another transaction, allocates or raises.
+ */
+#include "qlog_commit.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "qlog_guard.h"
+#include "qlog_guc.h"
+#include "qlog_report.h"
+#include "qlog_rmgr.h"
+#include "qlog_stop.h"
+
+/* Newest entry of this process: what it flushes when it exits after the checkpointer worker has gone. */
+static uint64 last_seq;
+
+static void
+flush_at_exit(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	if (pg_atomic_read_u32(&qlog_shared->leaving) != 0 && qc_ring_durable(qlog_ring) < last_seq)
+		qlog_flush(last_seq);
+}
+
+static void
+remember(uint64 seq)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		registered = true;
+		before_shmem_exit(flush_at_exit, 0);
+	}
+	last_seq = seq;
+}
+
+/* The checkpointer worker rests while nothing is logged. */
+static void
+wake_checkpointer(void)
+{
+	const QlogWorker *worker = &qlog_shared->workers[QLOG_WORKER_CHECKPOINTER];
+
+	if (pg_atomic_read_u32(&qlog_shared->resting) != 0 &&
+		pg_atomic_exchange_u32(&qlog_shared->resting, 0) != 0 && worker->pid != 0)
+		SetLatch(&ProcGlobal->allProcs[worker->pgprocno].procLatch);
+}
+
+void
+qlog_reserve_locked(QcPlan *plan)
+{
+	Assert(CritSectionCount > 0);
+	qc_plan_reserve(qlog_state, qlog_ring, plan, qlog_segment_bytes(), qlog_now(),
+					qlog_monotonic());
+}
+
+void
+qlog_fill(QcPlan *plan)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	QLOG_STOP("after-reserve");
+	if (qc_plan_fill(qlog_state, qlog_ring, plan, qlog_files(), &err) != QC_OK)
+		qlog_report(PANIC, &err, "could not write to the log");
+	qlog_filled();
+	QLOG_STOP("after-fill");
+	last_seq = plan->seq;
+	wake_checkpointer();
+}
+
+/* Reserve under the state lock and fill. */
+static void
+append(QcPlan *plan)
+{
+	START_CRIT_SECTION();
+	qlog_lock_state();
+	qlog_reserve_locked(plan);
+	qlog_unlock_state();
+	qlog_fill(plan);
+	END_CRIT_SECTION();
+}
+
+/*
+ * Reserve, fill and insert the WAL record.	body: memory for it.  A referenced entry must be durable in our log before
+ * the record that refers to it can be.
+ */
+static void
+append_in_wal(QcPlan *plan, uint8 *body, uint64 len)
+{
+	QcWriter	w;
+	bool		own;
+
+	START_CRIT_SECTION();
+	own = qlog_guard_reserve(plan);
+	qlog_fill(plan);
+	if (plan->flags & QC_ENTRY_REFERENCED)
+		qlog_flush(plan->seq);
+	QLOG_STOP("before-wal-insert");
+	qc_writer_init(&w, body, len);
+	qc_plan_wal_put(qlog_state, plan, &w);
+	Assert(!w.full && w.len == len);
+	(void) qlog_wal_entry(body, (uint32) len);
+	QLOG_STOP("after-wal-insert");
+	qlog_guard_inserted(plan, own);
+	END_CRIT_SECTION();
+}
+
+static uint8 *
+wal_body(const QcPlan *plan, uint64 *len)
+{
+	*len = qc_plan_wal_size(plan);
+	if (*len > MaxAllocHugeSize || *len > UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("queue work of the transaction is too large for the WAL")));
+	return MemoryContextAllocHuge(CurrentMemoryContext, *len);
+}
+
+/* New messages and queues are refused while the state cannot be checkpointed; acknowledgements go on. */
+static void
+refuse_when_full(const QcPlan *plan)
+{
+	if (pg_atomic_read_u32(&qlog_shared->store_full) == 0 ||
+		(plan->nappends == 0 && plan->needs.nqueues == 0 && plan->needs.npartitions == 0))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DISK_FULL),
+			 errmsg("could not push to a queue"),
+			 errdetail("The checkpoint store of qlog cannot take more: %s",
+					   qlog_shared->workers[QLOG_WORKER_CHECKPOINTER].last_error),
+			 errhint("Raise qlog.checkpoint_max_size, or make room on the file system of qlog.data_directory.")));
+}
+
+void
+qlog_commit_pre(QcPlan *plan)
+{
+	QcError		err;
+	uint8	   *body = NULL;
+	uint64		len = 0;
+
+	qc_error_clear(&err);
+	refuse_when_full(plan);
+	remember(last_seq);
+	if (plan->xid != 0)
+	{
+		body = wal_body(plan, &len);
+		qlog_guard_prepare();
+	}
+	if (qlog_credit(plan, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not commit queue work");
+	if (plan->xid == 0)
+		return;
+	append_in_wal(plan, body, len);
+	pfree(body);
+}
+
+static void
+settle(QcPlan *plan, bool committed, uint64 lsn)
+{
+	qlog_lock_state();
+	qc_open_settle(qlog_state, QC_AT(qlog_state, QcOpen, plan->open), committed, lsn,
+				   qlog_monotonic());
+	qlog_unlock_state();
+}
+
+void
+qlog_commit_event(QcPlan *plan)
+{
+	if (plan->xid != 0)
+	{
+		QLOG_STOP("commit-event-before-settle");
+		settle(plan, true, XactLastCommitEnd);
+		qlog_guard_wake();
+		return;
+	}
+	append(plan);
+	if (synchronous_commit > SYNCHRONOUS_COMMIT_OFF)
+		qlog_flush(plan->seq);
+	settle(plan, true, 0);
+}
+
+void
+qlog_commit_abort(QcPlan *plan)
+{
+	if (plan->seq != 0)
+	{
+		settle(plan, false, 0);
+		qlog_guard_wake();
+	}
+	else if (plan->credited)
+	{
+		qlog_lock_state();
+		qc_plan_uncredit(qlog_state, qlog_ring, plan);
+		qlog_unlock_state();
+	}
+}
+
+/* One try of an immediate entry: QC_OK and seq (0 = choose found nothing to do), or why not. */
+static QcStatus
+try_once(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, QcLack *lack,
+		 QcExtend *extend, QcError *err)
+{
+	QcPlan	   *plan = &small->plan;
+	bool		reserved = false;
+	QcStatus	status;
+
+	START_CRIT_SECTION();
+	qlog_lock_state();
+	status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), lack, extend, err);
+	if (status == QC_OK)
+	{
+		reserved = choose == NULL || choose(context, small);
+		if (reserved)
+			qlog_reserve_locked(plan);
+		else
+			qc_plan_uncredit(qlog_state, qlog_ring, plan);
+		if (reserved && done != NULL)
+			done(context, plan);
+	}
+	qlog_unlock_state();
+	if (reserved)
+		qlog_fill(plan);
+	END_CRIT_SECTION();
+	return status;
+}
+
+static QcStatus
+submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, QcError *err)
+{
+	QcStatus	status;
+
+	remember(last_seq);
+	for (;;)
+	{
+		QcLack		lack;
+		QcExtend	extend;
+
+		CHECK_FOR_INTERRUPTS();
+		status = try_once(small, choose, done, context, &lack, &extend, err);
+		if (status != QC_BUSY)
+			return status;
+		status = qlog_make_room(lack, &extend, err);
+		if (status != QC_OK)
+			return status;
+	}
+}
+
+uint64
+qlog_submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (submit(small, choose, done, context, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not log queue work");
+	return small->plan.seq;
+}
+
+QcStatus
+qlog_try_submit(QcSmallPlan *small, QlogChoose choose, void *context, QcError *err)
+{
+	return submit(small, choose, NULL, context, err);
+}
+
+uint64
+qlog_submit_plan(QcPlan *plan, bool in_wal)
+{
+	QcError		err;
+	uint8	   *body = NULL;
+	uint64		len = 0;
+
+	Assert(plan->immediate);
+	qc_error_clear(&err);
+	refuse_when_full(plan);
+	remember(last_seq);
+	if (in_wal)
+	{
+		body = wal_body(plan, &len);
+		qlog_guard_prepare();
+	}
+	if (qlog_credit(plan, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not log queue work");
+	if (!in_wal)
+	{
+		append(plan);
+		return plan->seq;
+	}
+	append_in_wal(plan, body, len);
+	pfree(body);
+	return plan->seq;
+}
+
+void
+qlog_submit_hold(QcSmallPlan *small)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	remember(last_seq);
+	if (qlog_credit(&small->plan, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not log queue work");
+}
+
+uint64
+qlog_submit_held(QcSmallPlan *small)
+{
+	append(&small->plan);
+	return small->plan.seq;
+}
+
+void
+qlog_submit_cancel(QcSmallPlan *small)
+{
+	qlog_lock_state();
+	qc_plan_uncredit(qlog_state, qlog_ring, &small->plan);
+	qlog_unlock_state();
+}

@@ -1,0 +1,214 @@
+/*
+ * qlog_guc.c
+ *		Settings, prefix qlog., alphabetical within each type.
+ *
+ * The variables begin with their boot values.	Those that size shared memory or name files can be set only when the
+ * server starts, and are defined only then.
+ */
+#include "qlog_guc.h"
+
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/guc.h"
+
+#include "qlog_stop.h"
+
+#include "../core/qc_logfile.h"
+
+#define MB_IN_KB 1024
+
+bool		qlog_allow_gap = false;
+bool		qlog_auto_create = true;
+int			qlog_buffers = 16 * MB_IN_KB;
+int			qlog_checkpoint_bytes = 256;
+int			qlog_checkpoint_max_size = 16384;
+int			qlog_checkpoint_timeout = 1000;
+int			qlog_commit_delay = 0;
+int			qlog_commit_siblings = 5;
+int			qlog_compression_level = 1;
+char	   *qlog_data_directory = "qlog";
+int			qlog_dedup_memory = 64 * MB_IN_KB;
+int			qlog_directory_layout = QC_LAYOUT_FLAT;
+int			qlog_index_memory = 64 * MB_IN_KB;
+int			qlog_log_flush_interval = 100;
+int			qlog_max_leases_per_cursor = 10000;
+int			qlog_max_message_size = 16 * MB_IN_KB;
+int			qlog_max_transaction_bytes = 256 * MB_IN_KB;
+int			qlog_recovery_wait = 30000;
+int			qlog_segment_size = 64;
+int			qlog_state_memory = 256 * MB_IN_KB;
+int			qlog_sync_method = QLOG_SYNC_AUTO;
+bool		qlog_track_timing = true;
+int			qlog_wal_carry = QLOG_WAL_CARRY_JOINT;
+int			qlog_wal_payload_limit = 8192;
+
+static const struct config_enum_entry layout_options[] = {
+	{"flat", QC_LAYOUT_FLAT, false},
+	{"hierarchical", QC_LAYOUT_HIERARCHICAL, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry sync_method_options[] = {
+	{"auto", QLOG_SYNC_AUTO, false},
+	{"files", QLOG_SYNC_FILES, false},
+	{"syncfs", QLOG_SYNC_SYNCFS, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry wal_carry_options[] = {
+	{"joint", QLOG_WAL_CARRY_JOINT, false},
+	{"all", QLOG_WAL_CARRY_ALL, false},
+	{NULL, 0, false}
+};
+
+typedef struct BoolSetting
+{
+	const char *name;
+	const char *text;
+	bool	   *value;
+	GucContext	context;
+} BoolSetting;
+
+typedef struct IntSetting
+{
+	const char *name;
+	const char *text;
+	int		   *value;
+	int			min;
+	int			max;
+	GucContext	context;
+	int			flags;
+} IntSetting;
+
+typedef struct EnumSetting
+{
+	const char *name;
+	const char *text;
+	int		   *value;
+	const struct config_enum_entry *options;
+	GucContext	context;
+} EnumSetting;
+
+static const BoolSetting bools[] = {
+	{"qlog.allow_gap", "Starts although a committed transaction is missing from the log.",
+	&qlog_allow_gap, PGC_SIGHUP},
+	{"qlog.auto_create", "Creates a queue when the first message is pushed to it.",
+	&qlog_auto_create, PGC_USERSET},
+	{"qlog.track_timing", "Measures how long syncs of the log take.",
+	&qlog_track_timing, PGC_SUSET}
+};
+
+static const IntSetting ints[] = {
+	{"qlog.buffers", "Shared memory between reserving an entry and writing it to the log files.",
+	&qlog_buffers, 1 * MB_IN_KB, 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.checkpoint_bytes", "Log bytes after which the state is written to the checkpoint store.",
+	&qlog_checkpoint_bytes, 1, 1024 * 1024, PGC_SIGHUP, GUC_UNIT_MB},
+	{"qlog.checkpoint_max_size", "Largest size of the checkpoint store; pushes are refused while it is full.",
+	&qlog_checkpoint_max_size, 1, 1024 * 1024 * 16, PGC_SIGHUP, GUC_UNIT_MB},
+	{"qlog.checkpoint_timeout", "Time between writes of the state to the checkpoint store.",
+	&qlog_checkpoint_timeout, 10, 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
+	{"qlog.commit_delay", "Microseconds that a commit waits for others before it syncs the log.",
+	&qlog_commit_delay, 0, 100000, PGC_SUSET, 0},
+	{"qlog.commit_siblings", "Number of other open transactions without which qlog.commit_delay is not used.",
+	&qlog_commit_siblings, 0, 1000, PGC_USERSET, 0},
+	{"qlog.compression_level", "zstd level for messages of queues that name none; 0 stores them as they are.",
+	&qlog_compression_level, 0, 19, PGC_USERSET, 0},
+	{"qlog.dedup_memory", "Shared memory for remembering dedup ids.",
+	&qlog_dedup_memory, 64, 1024 * 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.index_memory", "Shared memory for the positions of recent messages in the log files.",
+	&qlog_index_memory, 256, 1024 * 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.log_flush_interval", "Time by which the log may lag behind the WAL.",
+	&qlog_log_flush_interval, 1, 60 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
+	{"qlog.max_leases_per_cursor", "Messages of one partition that may be leased or waiting for a retry.",
+	&qlog_max_leases_per_cursor, 1, 1000 * 1000, PGC_POSTMASTER, 0},
+	{"qlog.max_message_size", "Largest size of a message.",
+	&qlog_max_message_size, 1, 64 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
+	{"qlog.max_transaction_bytes", "Most bytes of messages that one transaction may push.",
+	&qlog_max_transaction_bytes, 64, 256 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
+	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",
+	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
+	{"qlog.segment_size", "Size at which a log file is closed and the next one begins.",
+	&qlog_segment_size, 1, 1024, PGC_POSTMASTER, GUC_UNIT_MB},
+	{"qlog.state_memory", "Shared memory for queues, partitions, cursors and leases.",
+	&qlog_state_memory, 1 * MB_IN_KB, 1024 * 1024 * 32, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.wal_payload_limit", "Larger transactions put only a reference to the log into the WAL.",
+	&qlog_wal_payload_limit, 0, 256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE}
+};
+
+static const EnumSetting enums[] = {
+	{"qlog.directory_layout", "Layout of the log directories, fixed when the data directory is made.",
+	&qlog_directory_layout, layout_options, PGC_POSTMASTER},
+	{"qlog.sync_method", "How log files are synced: one by one, or with the whole file system.",
+	&qlog_sync_method, sync_method_options, PGC_SIGHUP},
+	{"qlog.wal_carry", "Transactions whose queue work travels in the WAL.",
+	&qlog_wal_carry, wal_carry_options, PGC_SUSET}
+};
+
+/* Settings of the server's start cannot be defined later. */
+static bool
+definable(GucContext context)
+{
+	return context != PGC_POSTMASTER || process_shared_preload_libraries_in_progress;
+}
+
+static void
+define_strings(void)
+{
+	if (definable(PGC_POSTMASTER))
+		DefineCustomStringVariable("qlog.data_directory",
+								   "Directory of the queues, below the data directory unless absolute.",
+								   NULL, &qlog_data_directory, "qlog", PGC_POSTMASTER,
+								   GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable("qlog.debug_stop",
+							   "Point at which a process stops for good, for crash tests.",
+							   NULL, &qlog_debug_stop, "", PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+}
+
+void
+qlog_guc_init(void)
+{
+	for (size_t i = 0; i < lengthof(bools); i++)
+	{
+		const BoolSetting *s = &bools[i];
+
+		if (definable(s->context))
+			DefineCustomBoolVariable(s->name, s->text, NULL, s->value, *s->value, s->context, 0,
+									 NULL, NULL, NULL);
+	}
+	for (size_t i = 0; i < lengthof(ints); i++)
+	{
+		const IntSetting *s = &ints[i];
+
+		if (definable(s->context))
+			DefineCustomIntVariable(s->name, s->text, NULL, s->value, *s->value, s->min, s->max,
+									s->context, s->flags, NULL, NULL, NULL);
+	}
+	for (size_t i = 0; i < lengthof(enums); i++)
+	{
+		const EnumSetting *s = &enums[i];
+
+		if (definable(s->context))
+			DefineCustomEnumVariable(s->name, s->text, NULL, s->value, *s->value, s->options,
+									 s->context, 0, NULL, NULL, NULL);
+	}
+	define_strings();
+	MarkGUCPrefixReserved("qlog");
+}
+
+const char *
+qlog_directory(void)
+{
+	static char path[MAXPGPATH];
+
+	if (path[0] == '\0')
+	{
+		if (is_absolute_path(qlog_data_directory))
+			strlcpy(path, qlog_data_directory, sizeof(path));
+		else
+			snprintf(path, sizeof(path), "%s/%s", DataDir, qlog_data_directory);
+		canonicalize_path(path);
+	}
+	return path;
+}

@@ -1,0 +1,449 @@
+/*
+ * qlog_io.c
+ *		The core's I/O table over PostgreSQL's fd.c.
+ *
+ * Reads, writes and syncs go to the descriptor behind the virtual one, because fd.c of PostgreSQL 15 has no vectored
+ * write.	fd.c may have closed it meanwhile to make room for another file; raw_descriptor() has it opened again.
+ */
+#include "qlog_io.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "common/file_perm.h"
+#include "port/pg_iovec.h"
+#include "storage/fd.h"
+
+#include "qlog_compat.h"
+#include "qlog_guc.h"
+
+/* Absolute path of a path of the core; false when it is too long. */
+static bool
+absolute(char out[MAXPGPATH], const char *path)
+{
+	int			n;
+
+	if (strcmp(path, ".") == 0)
+		n = snprintf(out, MAXPGPATH, "%s", qlog_directory());
+	else
+		n = snprintf(out, MAXPGPATH, "%s/%s", qlog_directory(), path);
+	return n > 0 && n < MAXPGPATH;
+}
+
+/* The open descriptor of a handle, or -1 with errno set. */
+static int
+raw_descriptor(QcHandle handle)
+{
+	int			fd = FileGetRawDesc((File) handle);
+
+	if (fd >= 0)
+		return fd;
+	errno = 0;
+	if (FileSize((File) handle) < 0)
+	{
+		if (errno == 0)
+			errno = EIO;
+		return -1;
+	}
+	return FileGetRawDesc((File) handle);
+}
+
+static int
+io_open(void *context, const char *path, int flags, QcHandle *handle)
+{
+	char		full[MAXPGPATH];
+	int			mode = PG_BINARY | ((flags & QC_OPEN_WRITE) ? O_RDWR : O_RDONLY);
+	File		file;
+
+	(void) context;
+	if (!absolute(full, path))
+		return ENAMETOOLONG;
+	if (flags & QC_OPEN_CREATE)
+		mode |= O_CREAT | O_EXCL;
+	errno = 0;
+	file = PathNameOpenFile(full, mode);
+	if (file < 0)
+		return errno != 0 ? errno : EIO;
+	*handle = (QcHandle) file;
+	return 0;
+}
+
+static void
+io_close(void *context, QcHandle handle)
+{
+	(void) context;
+	FileClose((File) handle);
+}
+
+static int
+io_read(void *context, QcHandle handle, void *buf, size_t len, uint64_t position, size_t *done)
+{
+	int			fd = raw_descriptor(handle);
+
+	(void) context;
+	*done = 0;
+	if (fd < 0)
+		return errno;
+	while (*done < len)
+	{
+		ssize_t		n;
+
+		pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogRead"));
+		n = pread(fd, (char *) buf + *done, len - *done, (off_t) (position + *done));
+		pgstat_report_wait_end();
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		if (n == 0)
+			break;
+		*done += (size_t) n;
+	}
+	return 0;
+}
+
+/* Take `done` bytes off the front of the vector; returns the first piece that is left. */
+static int
+advance(struct iovec *iov, int first, int n, size_t done)
+{
+	while (first < n && done >= iov[first].iov_len)
+		done -= iov[first++].iov_len;
+	if (first < n)
+	{
+		iov[first].iov_base = (char *) iov[first].iov_base + done;
+		iov[first].iov_len -= done;
+	}
+	return first;
+}
+
+/* Write a whole vector of at most PG_IOV_MAX pieces. */
+static int
+write_vector(int fd, struct iovec *iov, int n, off_t position)
+{
+	int			first = 0;
+
+	while (first < n)
+	{
+		ssize_t		done;
+
+		errno = 0;
+		pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogWrite"));
+		done = pg_pwritev(fd, iov + first, n - first, position);
+		pgstat_report_wait_end();
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return errno != 0 ? errno : ENOSPC;
+		position += done;
+		first = advance(iov, first, n, (size_t) done);
+	}
+	return 0;
+}
+
+static int
+io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
+{
+	int			fd = raw_descriptor(handle);
+
+	(void) context;
+	if (fd < 0)
+		return errno;
+	for (int i = 0; i < nslices;)
+	{
+		struct iovec iov[PG_IOV_MAX];
+		size_t		total = 0;
+		int			n = 0;
+		int			rc;
+
+		for (; i < nslices && n < PG_IOV_MAX; i++)
+		{
+			if (slices[i].len == 0)
+				continue;
+			iov[n].iov_base = (void *) (uintptr_t) slices[i].bytes;
+			iov[n++].iov_len = slices[i].len;
+			total += slices[i].len;
+		}
+		rc = write_vector(fd, iov, n, (off_t) position);
+		if (rc != 0)
+			return rc;
+		position += total;
+	}
+	return 0;
+}
+
+static int
+io_sync(void *context, QcHandle handle)
+{
+	int			fd = raw_descriptor(handle);
+	int			rc;
+
+	(void) context;
+	if (fd < 0)
+		return errno;
+	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
+	rc = pg_fdatasync(fd) == 0 ? 0 : errno;
+	pgstat_report_wait_end();
+	return rc;
+}
+
+static int
+io_size(void *context, QcHandle handle, uint64_t *size)
+{
+	off_t		n = FileSize((File) handle);
+
+	(void) context;
+	if (n < 0)
+		return errno;
+	*size = (uint64_t) n;
+	return 0;
+}
+
+static int
+io_truncate(void *context, QcHandle handle, uint64_t size)
+{
+	int			fd = raw_descriptor(handle);
+
+	(void) context;
+	if (fd < 0)
+		return errno;
+	return ftruncate(fd, (off_t) size) == 0 ? 0 : errno;
+}
+
+static int
+io_make_directory(void *context, const char *path)
+{
+	char		full[MAXPGPATH];
+
+	(void) context;
+	if (!absolute(full, path))
+		return ENAMETOOLONG;
+	return MakePGDirectory(full) == 0 ? 0 : errno;
+}
+
+static int
+sync_absolute(const char *full)
+{
+	int			fd = BasicOpenFile(full, O_RDONLY | PG_BINARY);
+	int			rc;
+
+	if (fd < 0)
+		return errno;
+	rc = pg_fsync(fd) == 0 ? 0 : errno;
+	close(fd);
+	return rc;
+}
+
+static int
+io_sync_directory(void *context, const char *path)
+{
+	char		full[MAXPGPATH];
+
+	(void) context;
+	return absolute(full, path) ? sync_absolute(full) : ENAMETOOLONG;
+}
+
+/* Is this name a directory?  A symbolic link is none. */
+static bool
+is_directory(const char *directory, const struct dirent *entry)
+{
+	char		full[MAXPGPATH * 2];
+	struct stat st;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type == DT_DIR;
+	snprintf(full, sizeof(full), "%s/%s", directory, entry->d_name);
+	return lstat(full, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int
+io_list(void *context, const char *path, QcNameVisitor visit, void *visit_context)
+{
+	char		full[MAXPGPATH];
+	DIR		   *dir;
+	int			rc = 0;
+
+	(void) context;
+	if (!absolute(full, path))
+		return ENAMETOOLONG;
+	if (!AcquireExternalFD())
+		return errno;
+	dir = opendir(full);
+	if (dir == NULL)
+		rc = errno;
+	while (dir != NULL)
+	{
+		struct dirent *entry;
+
+		errno = 0;
+		entry = readdir(dir);
+		if (entry == NULL)
+		{
+			rc = errno;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (!visit(visit_context, entry->d_name, is_directory(full, entry)))
+			break;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	ReleaseExternalFD();
+	return rc;
+}
+
+static int
+io_rename(void *context, const char *from, const char *to)
+{
+	char		full_from[MAXPGPATH];
+	char		full_to[MAXPGPATH];
+
+	(void) context;
+	if (!absolute(full_from, from) || !absolute(full_to, to))
+		return ENAMETOOLONG;
+	return rename(full_from, full_to) == 0 ? 0 : errno;
+}
+
+static int
+io_unlink(void *context, const char *path)
+{
+	char		full[MAXPGPATH];
+
+	(void) context;
+	if (!absolute(full, path))
+		return ENAMETOOLONG;
+	return unlink(full) == 0 ? 0 : errno;
+}
+
+static int
+io_remove_directory(void *context, const char *path)
+{
+	char		full[MAXPGPATH];
+
+	(void) context;
+	if (!absolute(full, path))
+		return ENAMETOOLONG;
+	return rmdir(full) == 0 ? 0 : errno;
+}
+
+const QcIo *
+qlog_io(void)
+{
+	static const QcIo io = {
+		.open = io_open,
+		.close = io_close,
+		.read = io_read,
+		.write = io_write,
+		.sync = io_sync,
+		.size = io_size,
+		.truncate = io_truncate,
+		.make_directory = io_make_directory,
+		.sync_directory = io_sync_directory,
+		.list = io_list,
+		.rename = io_rename,
+		.unlink = io_unlink,
+		.remove_directory = io_remove_directory
+	};
+
+	return &io;
+}
+
+#ifdef HAVE_SYNCFS
+
+/* Does syncfs report failed write-back?  It does from Linux 5.8 on. */
+static bool
+syncfs_reliable(void)
+{
+	static int	known = -1;
+	struct utsname name;
+	int			major = 0;
+	int			minor = 0;
+
+	if (known < 0)
+		known = uname(&name) == 0 && strcmp(name.sysname, "Linux") == 0 &&
+			sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+			(major > 5 || (major == 5 && minor >= 8));
+	return known == 1;
+}
+
+int
+qlog_io_syncfs(void)
+{
+	int			fd;
+	int			rc;
+
+	if (!enableFsync)
+		return 0;
+	if (!syncfs_reliable())
+		return ENOSYS;
+	fd = BasicOpenFile(qlog_directory(), O_RDONLY | PG_BINARY);
+	if (fd < 0)
+		return errno;
+	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
+	rc = syncfs(fd) == 0 ? 0 : errno;
+	pgstat_report_wait_end();
+	close(fd);
+	return rc;
+}
+
+#else
+
+int
+qlog_io_syncfs(void)
+{
+	return ENOSYS;
+}
+
+#endif
+
+int
+qlog_io_lock(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char		path[MAXPGPATH];
+	static int	fd = -1;
+
+	if (!absolute(path, "LOCK"))
+		return ENAMETOOLONG;
+	if (fd < 0)
+	{
+		ReserveExternalFD();
+		fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
+		if (fd < 0)
+		{
+			int			rc = errno;
+
+			ReleaseExternalFD();
+			return rc;
+		}
+	}
+	if (fcntl(fd, F_SETLK, &lock) == 0)
+		return 0;
+	return errno == EACCES ? EAGAIN : errno;
+}
+
+int
+qlog_io_make_root(void)
+{
+	char		parent[MAXPGPATH];
+	struct stat st;
+
+	if (MakePGDirectory(qlog_directory()) == 0)
+	{
+		strlcpy(parent, qlog_directory(), sizeof(parent));
+		get_parent_directory(parent);
+		return sync_absolute(parent);
+	}
+	if (errno != EEXIST)
+		return errno;
+	if (stat(qlog_directory(), &st) != 0)
+		return errno;
+	if (!S_ISDIR(st.st_mode))
+		return ENOTDIR;
+	if (st.st_uid != geteuid() || (st.st_mode & PG_MODE_MASK_GROUP) != 0)
+		return EPERM;
+	return 0;
+}

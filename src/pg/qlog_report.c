@@ -1,0 +1,82 @@
+/*
+ * qlog_report.c
+ *		From the core's error record to ereport.
+ */
+#include "qlog_report.h"
+
+int
+qlog_sqlstate(QcStatus code)
+{
+	switch (code)
+	{
+		case QC_OK:
+		case QC_END:
+			return ERRCODE_SUCCESSFUL_COMPLETION;
+		case QC_IO:
+			return ERRCODE_IO_ERROR;
+		case QC_NOSPACE:
+			return ERRCODE_DISK_FULL;
+		case QC_NOTFOUND:
+			return ERRCODE_UNDEFINED_OBJECT;
+		case QC_EXISTS:
+			return ERRCODE_DUPLICATE_OBJECT;
+		case QC_SHORT:
+		case QC_DAMAGED:
+		case QC_MISSING:
+			return ERRCODE_DATA_CORRUPTED;
+		case QC_VERSION:
+		case QC_FOREIGN:
+			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+		case QC_INVALID:
+			return ERRCODE_INVALID_PARAMETER_VALUE;
+		case QC_LIMIT:
+			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+		case QC_FULL:
+			return ERRCODE_OUT_OF_MEMORY;
+		case QC_CONFLICT:
+		case QC_BUSY:
+			return ERRCODE_OBJECT_IN_USE;
+		case QC_INTERRUPTED:
+			return ERRCODE_OPERATOR_INTERVENTION;
+		case QC_INTERNAL:
+		case QC_STATUS_COUNT:
+			break;
+	}
+	return ERRCODE_INTERNAL_ERROR;
+}
+
+/* What a DBA can do about it; NULL when there is nothing general to say. */
+static const char *
+hint_of(QcStatus code)
+{
+	switch (code)
+	{
+		case QC_NOSPACE:
+			return "Make room on the file system that holds qlog.data_directory.";
+		case QC_FULL:
+			return "Raise the setting and restart the server, or take messages out of the queues.";
+		case QC_VERSION:
+			return "The directory was written by a newer version of qlog.";
+		case QC_FOREIGN:
+			return "qlog.data_directory belongs to another database cluster.";
+		case QC_DAMAGED:
+		case QC_MISSING:
+			return "Look at the directory with qlog_dump before changing anything in it.";
+		default:
+			return NULL;
+	}
+}
+
+void
+qlog_report(int level, const QcError *err, const char *what)
+{
+	char		detail[768];
+	const char *hint = hint_of(err->code);
+
+	qc_error_format(err, detail, sizeof(detail));
+	ereport(level,
+			(errcode(qlog_sqlstate(err->code)),
+			 errmsg("%s", what),
+			 errdetail_internal("%s.", detail),
+			 hint == NULL ? 0 : errhint("%s", hint)));
+}

@@ -1,0 +1,116 @@
+/*
+ * qlog_room.c
+ *		Credits: waiting for, and making, the room that an entry needs before it is reserved.
+ *
+ * Everything here may be interrupted between two steps and holds nothing meanwhile.	Room in a log is made under the
+ * extend lock, which only those wait for who lack room themselves.
+ */
+#include "qlog_commit.h"
+
+#include "miscadmin.h"
+
+#include "qlog_guc.h"
+#include "qlog_report.h"
+
+/* Is the extension still the one that the log needs?	State lock. */
+static bool
+still_wanted(const QcExtend *extend)
+{
+	const QcLog *log = qc_log_by_id(qlog_state, extend->log);
+
+	if (log == NULL)
+		return false;
+	if (extend->create)
+		return log->last_file + 1 == extend->file;
+	return log->last_file == extend->file && log->last_allocated == extend->from;
+}
+
+QcStatus
+qlog_extend(const QcExtend *extend, QcError *err)
+{
+	QcStatus	status = QC_OK;
+	bool		wanted;
+
+	LWLockAcquire(&qlog_shared->extend_lock, LW_EXCLUSIVE);
+	qlog_lock_state();
+	wanted = still_wanted(extend);
+	qlog_unlock_state();
+	if (wanted)
+		status = qc_log_extend_io(qlog_files(), extend, err);
+	if (wanted && status == QC_OK)
+	{
+		qlog_lock_state();
+		qc_log_extended(qlog_state, extend, qlog_segment_bytes());
+		qlog_unlock_state();
+	}
+	LWLockRelease(&qlog_shared->extend_lock);
+	return status;
+}
+
+QcStatus
+qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err)
+{
+	uint64		seq;
+
+	if (lack == QC_LACK_LOG)
+		return qlog_extend(extend, err);
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	seq = qlog_state->seq;
+	LWLockRelease(&qlog_shared->state_lock);
+	return qlog_write_noerror(seq, err) ? QC_OK : err->code;
+}
+
+QcStatus
+qlog_credit(QcPlan *plan, QcError *err)
+{
+	for (;;)
+	{
+		QcLack		lack;
+		QcExtend	extend;
+		QcStatus	status;
+
+		CHECK_FOR_INTERRUPTS();
+		qlog_lock_state();
+		status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), &lack, &extend,
+								err);
+		qlog_unlock_state();
+		if (status != QC_BUSY)
+			return status;
+		status = qlog_make_room(lack, &extend, err);
+		if (status != QC_OK)
+			return status;
+	}
+}
+
+void
+qlog_log_make(uint64 log)
+{
+	QcLog	   *added;
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (qc_log_create_files(qlog_files(), log, QC_EXTEND_MIN, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not create the log of a queue");
+	qlog_lock_state();
+	added = qc_log_add(qlog_state, log, 1, QC_FILE_HEADER_SIZE, QC_EXTEND_MIN, false);
+	qlog_unlock_state();
+	if (added != NULL)
+		return;
+
+	/* The next start finds a directory that nobody knows and retires it; try to do so now. */
+	if (qc_log_remove_files(qlog_files(), log, &err) == QC_OK)
+		(void) qc_error_set(&err, QC_FULL, "qlog.state_memory is full");
+	qlog_report(ERROR, &err, "could not create the log of a queue");
+}
+
+void
+qlog_log_abandon(uint64 log)
+{
+	QcLog	   *found;
+
+	qlog_lock_state();
+	found = qc_log_by_id(qlog_state, log);
+	if (found != NULL && found->nqueues == 0)
+		qc_log_abandon(qlog_state, found);
+	qlog_unlock_state();
+}

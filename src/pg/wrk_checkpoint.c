@@ -1,0 +1,350 @@
+/*
+ * wrk_checkpoint.c
+ *		The checkpointer worker's loop.
+ *
+ * A checkpoint: dump the changed rows under the state lock (a consistent copy at seq `mark`), flush the WAL through the
+ * newest commit record that the copy has taken for decided, make our log durable through the mark, store the rows in
+ * one LMDB transaction.  Only this process touches LMDB.
+ *
+ * Rows that were dumped are clean in the state, so a batch must be stored before the next dump: when it cannot be, it is
+ * kept and tried again, and new work is refused meanwhile (QlogShared.store_full).
+ */
+#include "wrk_checkpoint.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+
+#include "utils/memutils.h"
+
+#include "qlog_commit.h"
+#include "qlog_guc.h"
+#include "qlog_report.h"
+#include "qlog_stop.h"
+
+#include "../core/qc_rows.h"
+#include "../core/qc_timer.h"
+
+#define BATCH_MIN		(1024 * 1024)
+#define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early, to bound the hold of the lock */
+#define REMOVE_MAX		64		/* logs removed per checkpoint */
+#define RETRY_MS		1000
+
+PGDLLEXPORT void qlog_checkpointer_main(Datum arg);
+
+/* A dump that is not stored yet. */
+typedef struct Batch
+{
+	uint8	   *bytes;
+	size_t		cap;
+	size_t		len;			/* 0 = none */
+	QcRowsMark	mark;
+	uint64		removed[REMOVE_MAX];
+	uint32		nremoved;
+} Batch;
+
+static QsStore *store;
+static Batch batch;
+
+/* Make room in the batch buffer; false = no memory. */
+static bool
+grow(uint64 want)
+{
+	if (want <= batch.cap)
+		return true;
+	if (batch.bytes != NULL)
+		pfree(batch.bytes);
+	batch.cap = (size_t) Max(want, BATCH_MIN);
+	batch.bytes = MemoryContextAllocExtended(TopMemoryContext, batch.cap,
+											 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (batch.bytes == NULL)
+		batch.cap = 0;
+	return batch.bytes != NULL;
+}
+
+/* Dump what has changed into the batch; QC_END = nothing has. */
+static QcStatus
+dump(QcError *err)
+{
+	uint64		want;
+	QcStatus	status;
+
+	batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	want = qc_rows_estimate(qlog_state) * 2;
+	LWLockRelease(&qlog_shared->state_lock);
+	for (;;)
+	{
+		QcWriter	w;
+
+		if (!grow(want))
+			return qc_error_set(err, QC_FULL, "no memory for a checkpoint of " UINT64_FORMAT " bytes",
+								want);
+		qc_writer_init(&w, batch.bytes, batch.cap);
+		qlog_lock_state();
+		status = qc_rows_dump(qlog_state, &w, &batch.mark, err);
+		qlog_unlock_state();
+		batch.len = status == QC_OK ? w.len : 0;
+		if (status != QC_SHORT)
+			return status;
+		want = batch.cap * 2;
+	}
+}
+
+/* Store the batch; what it says must be durable elsewhere before. */
+static QcStatus
+put_batch(QlogWorker *worker, QcError *err)
+{
+	QcStatus	status;
+
+	if (batch.mark.commit_lsn != 0)
+		XLogFlush(batch.mark.commit_lsn);
+	qlog_flush(batch.mark.seq);
+	QLOG_STOP("checkpoint-before-apply");
+	status = qs_apply(store, batch.bytes, batch.len, err);
+	if (status != QC_OK)
+		return status;
+	QLOG_STOP("checkpoint-after-apply");
+	batch.len = 0;
+	qlog_lock_state();
+	qlog_state->checkpoint_seq = batch.mark.seq;
+	qlog_state->counters.checkpoints++;
+	qlog_unlock_state();
+	qlog_upkeep_remove(worker, batch.removed, batch.nremoved);
+	batch.nremoved = 0;
+	return QC_OK;
+}
+
+/* One checkpoint; true = everything that was dirty is stored. */
+static bool
+checkpoint(QlogWorker *worker)
+{
+	int64		began = qlog_monotonic();
+	QcError		err;
+	QcStatus	status = QC_OK;
+
+	qc_error_clear(&err);
+	qlog_worker_state(worker, "checkpoint");
+	if (batch.len == 0)
+		status = dump(&err);
+	if (status == QC_OK)
+		status = put_batch(worker, &err);
+	if (status != QC_OK && status != QC_END)
+	{
+		qlog_worker_error(worker, &err, "could not store a checkpoint");
+		pg_atomic_write_u32(&qlog_shared->store_full, 1);
+		return false;
+	}
+	if (pg_atomic_read_u32(&qlog_shared->store_full) != 0)
+	{
+		pg_atomic_write_u32(&qlog_shared->store_full, 0);
+		qlog_worker_error(worker, NULL, NULL);
+	}
+	worker->passes++;
+	worker->last_pass_us = qlog_monotonic() - began;
+	worker->last_pass_at = GetCurrentTimestamp();
+	return true;
+}
+
+/* Is there anything that a checkpoint would store, and how urgent is it? */
+static bool
+dirty(bool *urgent)
+{
+	static uint64 bytes_seen = 0;
+	bool		found;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	found = qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq;
+	*urgent = qlog_state->ndirty > DIRTY_MAX ||
+		qlog_state->counters.bytes - bytes_seen > (uint64) qlog_checkpoint_bytes * 1024 * 1024;
+	if (*urgent)
+		bytes_seen = qlog_state->counters.bytes;
+	LWLockRelease(&qlog_shared->state_lock);
+	return found;
+}
+
+/* Milliseconds until the next timer, at most `most`. */
+static long
+until_timer(long most)
+{
+	int64		next;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	next = qc_timers_next(qlog_state);
+	LWLockRelease(&qlog_shared->state_lock);
+	if (next == INT64_MAX)
+		return most;
+	next = (next - qlog_monotonic()) / 1000 + 1;
+	if (next < 1)
+		next = 1;
+	return most < 0 || next < most ? (long) Min(next, 60000) : most;
+}
+
+/* Nothing is left to do: sleep until somebody logs something or a timer is due. */
+static void
+rest(QlogWorker *worker)
+{
+	bool		urgent;
+
+	qlog_worker_state(worker, "idle");
+	pg_atomic_write_u32(&qlog_shared->resting, 1);
+	pg_memory_barrier();
+	if (!dirty(&urgent))
+		qlog_worker_sleep(until_timer(-1));
+	pg_atomic_write_u32(&qlog_shared->resting, 0);
+}
+
+/* Sleep for the checkpoint interval, less when many rows become dirty, doing the small things meanwhile. */
+static void
+work_until_due(QlogWorker *worker, int64 due)
+{
+	bool		urgent = false;
+
+	while (!qlog_worker_shutdown() && !urgent && qlog_monotonic() < due)
+	{
+		long		left = (long) ((due - qlog_monotonic()) / 1000) + 1;
+		bool		busy = qlog_upkeep_leases(worker);
+
+		busy = qlog_upkeep_dropped() || busy;
+		busy = qlog_upkeep_extend(worker) || busy;
+		(void) dirty(&urgent);
+		if (!busy && !urgent)
+			qlog_worker_sleep(until_timer(Min(left, 100)));
+	}
+}
+
+static void
+serve(QlogWorker *worker)
+{
+	while (!qlog_worker_shutdown())
+	{
+		int64		due = qlog_monotonic() + (int64) qlog_checkpoint_timeout * 1000;
+		bool		urgent;
+
+		(void) qlog_upkeep_leases(worker);
+		if (!dirty(&urgent) && batch.len == 0)
+		{
+			rest(worker);
+			continue;
+		}
+		qlog_worker_state(worker, "waiting");
+		work_until_due(worker, due);
+		if (!qlog_worker_shutdown() && !checkpoint(worker))
+			qlog_worker_sleep(RETRY_MS);
+	}
+}
+
+/* Everybody may have left something unsynced: nobody does it after us, except themselves. */
+static void
+leave(int code, Datum arg)
+{
+	(void) code;
+	(void) arg;
+	pg_atomic_write_u32(&qlog_shared->leaving, 1);
+	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
+	{
+		uint64		seq;
+
+		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+		seq = qlog_state->seq;
+		LWLockRelease(&qlog_shared->state_lock);
+		qlog_flush(seq);
+	}
+	if (batch.len > 0)
+		qlog_shared->batch_lost = true;
+	if (store != NULL)
+		qs_close(store);
+	store = NULL;
+}
+
+/* PostgreSQL has to have finished its own recovery: the commit log decides about ours. */
+static void
+wait_for_redo(QlogWorker *worker)
+{
+	qlog_worker_state(worker, "waiting for redo");
+	while (RecoveryInProgress() && !qlog_worker_shutdown())
+		qlog_worker_sleep(200);
+}
+
+static void
+wake_guards(void)
+{
+	for (int i = QLOG_WORKER_GUARD_1; i <= QLOG_WORKER_GUARD_2; i++)
+	{
+		if (qlog_shared->workers[i].pid != 0)
+			SetLatch(&ProcGlobal->allProcs[qlog_shared->workers[i].pgprocno].procLatch);
+	}
+}
+
+/* Recover and open the gate, or close it with the reason and wait to be told to end. */
+static void
+start(QlogWorker *worker)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (qlog_recover(worker, &store, &err) == QC_OK)
+	{
+		qlog_worker_error(worker, NULL, NULL);
+		qlog_gate_set(QLOG_GATE_READY, NULL);
+		wake_guards();
+		return;
+	}
+	if (err.code == QC_INTERRUPTED)
+		return;
+	qlog_report(LOG, &err, "qlog is out of service");
+	qlog_worker_error(worker, &err, "could not recover");
+	qlog_gate_set(QLOG_GATE_FAILED, &err);
+	qlog_worker_state(worker, "failed");
+	while (!qlog_worker_shutdown())
+		qlog_worker_sleep(-1);
+}
+
+/* This worker has ended and was started again, while the state lives on. */
+static void
+resume(QlogWorker *worker)
+{
+	char		path[MAXPGPATH];
+	QcError		err;
+
+	if (qlog_shared->batch_lost)
+		ereport(PANIC,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("the checkpointer of qlog ended with a checkpoint that it could not store"),
+				 errdetail("The state in memory cannot be stored any more; it is rebuilt from the last checkpoint and the log.")));
+	qlog_store_path(path);
+	qc_error_clear(&err);
+	if (qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, false, false, &store,
+				&err) != QC_OK)
+		qlog_report(ERROR, &err, "could not open the checkpoint store");
+	qlog_worker_error(worker, NULL, NULL);
+}
+
+void
+qlog_checkpointer_main(Datum arg)
+{
+	QlogWorker *worker = qlog_worker_begin((QlogWorkerKind) DatumGetInt32(arg));
+
+	before_shmem_exit(leave, 0);
+	wait_for_redo(worker);
+	if (!qlog_worker_shutdown())
+	{
+		pg_atomic_write_u32(&qlog_shared->leaving, 0);
+		if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
+			resume(worker);
+		else
+			start(worker);
+	}
+	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
+		serve(worker);
+	qlog_worker_exit(worker);
+}
+
+void
+qlog_checkpointer_register(void)
+{
+	qlog_worker_register(QLOG_WORKER_CHECKPOINTER, "qlog checkpointer", "qlog_checkpointer_main");
+}

@@ -1,0 +1,301 @@
+/*
+ * wrk_recover.c
+ *		Start of qlog inside the server: what the core's recovery (core/qc_recover.h) needs to know of PostgreSQL.
+ *
+ * Runs in the checkpointer worker after PostgreSQL's own redo, with the gate closed, so nobody else looks at the state.
+ */
+#include "wrk_checkpoint.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/timeline.h"
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+
+#include "utils/memutils.h"
+
+#include "qlog_compat.h"
+#include "qlog_guc.h"
+#include "qlog_io.h"
+#include "qlog_report.h"
+#include "qlog_rmgr.h"
+#include "qlog_stop.h"
+
+#include "../core/qc_dir.h"
+#include "../core/qc_recover.h"
+#include "../core/qc_rows.h"
+
+/* What the hooks look at. */
+typedef struct Recovery
+{
+	QlogWorker *worker;
+	List	   *history;		/* TimeLineHistoryEntry */
+	TimeLineID	timeline;
+	XLogRecPtr	redo_end;
+	const char *phase;
+} Recovery;
+
+static uint64_t
+random_id(void *context)
+{
+	uint64		id = 0;
+
+	(void) context;
+	while (id == 0)
+	{
+		if (!pg_strong_random(&id, sizeof(id)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate a random number")));
+	}
+	return id;
+}
+
+/* Does the point lie in this server's history, at or before the end of redo? */
+static bool
+in_history(void *context, uint32_t timeline, uint64_t lsn)
+{
+	const Recovery *recovery = context;
+	ListCell   *cell;
+
+	foreach(cell, recovery->history)
+	{
+		const TimeLineHistoryEntry *entry = lfirst(cell);
+
+		if (entry->tli != timeline)
+			continue;
+		if (entry->tli == recovery->timeline)
+			return lsn <= recovery->redo_end;
+		return XLogRecPtrIsInvalid(entry->end) || lsn <= entry->end;
+	}
+	return false;
+}
+
+/*
+ * The commit log's word on a full xid whose WAL record was durable: redo has moved nextXid past it, so the xid was not
+ * handed out again.
+ */
+static bool
+xid_committed(void *context, uint64_t xid)
+{
+	TransactionId short_xid = XidFromFullTransactionId(FullTransactionIdFromU64(xid));
+
+	(void) context;
+	if (xid >= qlog_shared->next_xid)
+		return false;
+	if (TransactionIdPrecedes(short_xid, QLOG_OLDEST_CLOG()))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("the commit log does not reach back to transaction " UINT64_FORMAT, xid)));
+	return TransactionIdDidCommit(short_xid);
+}
+
+static QcStatus
+new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq, QcError *err)
+{
+	QcWalMark	mark = {.directory = qlog_state->directory_id,.epoch = epoch,
+	.old_epoch = old_epoch,.seq = first_seq};
+
+	(void) context;
+	(void) err;
+	XLogFlush(qlog_wal_mark(QC_WAL_EPOCH, &mark));
+	return QC_OK;
+}
+
+static bool
+progress(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+	Recovery   *recovery = context;
+	char		state[sizeof(recovery->worker->state)];
+
+	if (recovery->phase == NULL || strcmp(recovery->phase, phase) != 0)
+	{
+		recovery->phase = phase;
+		qlog_stop_at_step("recovery", phase);
+	}
+	if (total > 0)
+		snprintf(state, sizeof(state), "recovering: %s %d%%", phase,
+				 (int) (done * 100 / total));
+	else
+		snprintf(state, sizeof(state), "recovering: %s", phase);
+	qlog_worker_state(recovery->worker, state);
+	return !qlog_worker_shutdown();
+}
+
+void
+qlog_store_path(char path[MAXPGPATH])
+{
+	snprintf(path, MAXPGPATH, "%s/store", qlog_directory());
+}
+
+/* A copied LMDB file may be torn: move it aside, the state is rebuilt from the logs. */
+static QcStatus
+put_store_aside(QcError *err)
+{
+	const QcIo *io = qlog_io();
+	char		aside[64];
+	int			rc;
+
+	snprintf(aside, sizeof(aside), "store.copied." UINT64_FORMAT, (uint64) qlog_now());
+	rc = io->rename(io->context, "store", aside);
+	if (rc == 0)
+		rc = io->make_directory(io->context, "store");
+	if (rc == 0)
+		rc = io->sync_directory(io->context, "");
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not put the copied checkpoint aside");
+}
+
+static QcStatus
+load_row(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
+		 size_t value_len, QcError *err)
+{
+	(void) context;
+	return qc_rows_load(qlog_state, key, key_len, value, value_len, err);
+}
+
+static QcStatus
+load_store(QsStore **store, QcError *err)
+{
+	char		path[MAXPGPATH];
+	QcStatus	status;
+
+	qlog_store_path(path);
+	status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false, store, err);
+	if (status == QC_OK)
+		status = qs_read(*store, load_row, NULL, err);
+	if (status == QC_OK)
+		status = qc_rows_loaded(qlog_state, qlog_now(), qlog_monotonic(), err);
+	return status;
+}
+
+/* Read the stash whole; NULL when there is none. */
+static QcStatus
+read_stash(uint8 **bytes, size_t *len, QcError *err)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+
+	*bytes = NULL;
+	*len = 0;
+	snprintf(path, sizeof(path), "%s/%s", qlog_directory(), QC_STASH_PATH);
+	if (stat(path, &st) != 0)
+		return errno == ENOENT ? QC_OK : qc_error_sys(err, errno, QC_STASH_PATH, "could not stat");
+	*bytes = MemoryContextAllocHuge(TopMemoryContext, (Size) st.st_size + 1);
+	return qc_dir_read_file(qlog_io(), QC_STASH_PATH, *bytes, (size_t) st.st_size, len, err);
+}
+
+static QcStatus
+remove_stash(QcError *err)
+{
+	const QcIo *io = qlog_io();
+	int			rc = io->unlink(io->context, QC_STASH_PATH);
+
+	if (rc == 0)
+		rc = io->sync_directory(io->context, "replication");
+	return rc == 0 || rc == ENOENT ? QC_OK :
+		qc_error_sys(err, rc, QC_STASH_PATH, "could not remove");
+}
+
+static QcStatus
+open_directory(QcIdentity *identity, QcError *err)
+{
+	int			rc = qlog_io_make_root();
+	uint32_t	strays;
+	QcStatus	status;
+
+	if (rc != 0)
+		return qc_error_sys(err, rc, "", "could not open the data directory");
+	rc = qlog_io_lock();
+	if (rc == EAGAIN || rc == EACCES)
+		return qc_error_set(err, QC_BUSY, "the data directory is in use by another server");
+	if (rc != 0)
+		return qc_error_sys(err, rc, "LOCK", "could not lock the data directory");
+	status = qc_dir_open(qlog_io(), GetSystemIdentifier(), (QcLayout) qlog_directory_layout,
+						 random_id(NULL), random_id(NULL), identity, err);
+	if (status == QC_OK)
+		status = qc_dir_sweep(qlog_io(), identity->layout, &strays, err);
+	if (status == QC_OK && strays > 0)
+		ereport(LOG,
+				(errmsg("qlog: %u files or directories below \"%s\" are not qlog's and are left alone",
+						strays, qlog_directory())));
+	return status;
+}
+
+static QcStatus
+recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover, QcError *err)
+{
+	Recovery	recovery = {.worker = worker,.timeline = GetWALInsertionTimeLine()};
+	uint8	   *stash = NULL;
+	size_t		stash_len = 0;
+	QcStatus	status = read_stash(&stash, &stash_len, err);
+
+	if (status != QC_OK)
+		return status;
+	recovery.history = readTimeLineHistory(recovery.timeline);
+	recovery.redo_end = qlog_shared->end_of_redo != 0 ? qlog_shared->end_of_redo :
+		GetFlushRecPtr(NULL);
+	qlog_shared->timeline = recovery.timeline;
+	*recover = (QcRecover)
+	{
+		.st = qlog_state,.ring = qlog_ring,.files = qlog_files(),
+			.segment_size = qlog_segment_bytes(),.stash = stash,.stash_len = stash_len,
+			.timeline = recovery.timeline,.redo_end = recovery.redo_end,
+			.copied = identity->copied,.allow_gap = qlog_allow_gap,
+			.new_timeline = qlog_state->nepochs > 0 &&
+			qlog_state->epochs[qlog_state->nepochs - 1].timeline != recovery.timeline,
+			.now = qlog_now(),.monotonic = qlog_monotonic(),
+			.hooks = {&recovery, in_history, xid_committed, new_epoch, random_id, progress}
+	};
+	status = qc_recover(recover, err);
+	if (stash != NULL)
+		pfree(stash);
+	return status;
+}
+
+static void
+log_ready(const QcRecover *recover, int64 began)
+{
+	qlog_shared->recovery_us = (uint64) (qlog_monotonic() - began);
+	ereport(LOG,
+			(errmsg("qlog: ready after %.1f ms: " UINT64_FORMAT " entries replayed from " UINT64_FORMAT
+					", %u restored, %u void, %u committed and %u aborted by the commit log, " UINT64_FORMAT " bytes cut",
+					(double) qlog_shared->recovery_us / 1000.0, recover->replayed, recover->mark,
+					recover->restored, recover->voided, recover->committed, recover->aborted,
+					recover->cut_bytes)));
+}
+
+QcStatus
+qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
+{
+	int64		began = qlog_monotonic();
+	QcIdentity	identity;
+	QcRecover	recover;
+	QcStatus	status;
+
+	*store = NULL;
+	qlog_shmem_reset();
+	qlog_worker_state(worker, "recovering");
+	status = open_directory(&identity, err);
+	if (status == QC_OK && identity.copied)
+		status = put_store_aside(err);
+	if (status == QC_OK)
+	{
+		qlog_files()->layout = identity.layout;
+		status = load_store(store, err);
+	}
+	if (status != QC_OK)
+		return status;
+	qlog_state->directory_id = identity.directory_id;
+	status = recover_state(worker, &identity, &recover, err);
+	if (status == QC_OK && identity.copied)
+		status = qc_dir_adopt(qlog_io(), random_id(NULL), &identity, err);
+	if (status == QC_OK)
+		status = remove_stash(err);
+	if (status == QC_OK)
+		log_ready(&recover, began);
+	return status;
+}

@@ -1,0 +1,156 @@
+/*
+ * wrk_upkeep.c
+ *		What the checkpointer worker does between checkpoints: expired leases, dropped queues, room ahead in busy logs,
+ *		directories of logs that are gone.
+ */
+#include "wrk_checkpoint.h"
+
+#include "access/xact.h"
+
+#include "utils/memutils.h"
+
+#include "qlog_commit.h"
+#include "qlog_guc.h"
+
+#include "../core/qc_catalog.h"
+#include "../core/qc_lease.h"
+#include "../core/qc_timer.h"
+
+#define EXPIRED_MAX 256			/* leases released by one entry */
+#define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
+
+/* Leases whose time is over, for one entry of releases. */
+typedef struct Expired
+{
+	uint64		ids[EXPIRED_MAX];
+	uint32		n;
+} Expired;
+
+/* Put a release for each lease that is still over now: it may have been answered since the timer fired. */
+static bool
+put_releases(void *context, QcSmallPlan *small)
+{
+	Expired    *expired = context;
+	QcWriter	w = qc_plan_small_writer(small);
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < expired->n; i++)
+	{
+		QcRelease	release = {.lease = expired->ids[i],.reason = QC_RELEASE_EXPIRED};
+		QcLease    *lease = qc_lease_by_id(qlog_state, expired->ids[i]);
+
+		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 ||
+			lease->deadline > qlog_monotonic())
+			continue;
+		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
+		n++;
+	}
+	if (n > 0)
+		qc_plan_small_done(small, &w, n);
+	return n > 0;
+}
+
+bool
+qlog_upkeep_leases(QlogWorker *worker)
+{
+	static uint8 *buffer = NULL;
+	QcRelease	release = {0};
+	size_t		room = EXPIRED_MAX * qc_effect_size(QC_EFFECT_RELEASE, &release, 0);
+	Expired		expired;
+	QcSmallPlan small;
+	QcError		err;
+
+	if (buffer == NULL)
+		buffer = MemoryContextAlloc(TopMemoryContext, QC_SMALL_BUFFER(room));
+	qlog_lock_state();
+	expired.n = qc_timers_run(qlog_state, qlog_monotonic(), expired.ids, EXPIRED_MAX);
+	qlog_unlock_state();
+	if (expired.n == 0)
+		return false;
+	qc_error_clear(&err);
+	qc_plan_small(&small, buffer, room);
+	if (qlog_try_submit(&small, put_releases, &expired, &err) != QC_OK)
+		qlog_worker_error(worker, &err, "could not release expired leases");
+	return expired.n == EXPIRED_MAX;
+}
+
+bool
+qlog_upkeep_dropped(void)
+{
+	bool		more;
+
+	qlog_lock_state();
+	more = qlog_state->dead_queues != 0 && qc_queue_sweep(qlog_state, SWEEP_ROWS);
+	qlog_unlock_state();
+	return more;
+}
+
+/*
+ * A log whose room is more than half used gets more, so that commits need not make it themselves.	Only busy logs: the
+ * ones that have grown beyond their first bytes.
+ */
+static bool
+wants_room(const QcLog *log, QcExtend *extend)
+{
+	uint64		segment = qlog_segment_bytes();
+	uint64		step = Min(Max(log->last_allocated, QC_EXTEND_MIN), QC_EXTEND_MAX);
+
+	if (log->last_file != log->file || log->allocated <= QC_EXTEND_MIN ||
+		log->allocated - log->tail > step / 2)
+		return false;
+	extend->log = log->id;
+	extend->create = log->allocated >= segment;
+	extend->file = extend->create ? log->last_file + 1 : log->last_file;
+	extend->from = extend->create ? 0 : log->last_allocated;
+	extend->to = extend->create ? Min(QC_EXTEND_MAX, segment) : Min(log->last_allocated + step, segment);
+	return true;
+}
+
+bool
+qlog_upkeep_extend(QlogWorker *worker)
+{
+	QcExtend	extend;
+	QcError		err;
+	bool		found = false;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
+		 log = QC_AT(qlog_state, QcLog, log->next))
+		found = wants_room(log, &extend);
+	LWLockRelease(&qlog_shared->state_lock);
+	if (!found)
+		return false;
+	qc_error_clear(&err);
+	if (qlog_extend(&extend, &err) == QC_OK)
+		return true;
+
+	/* Whoever needs the room will try again and say so to its user. */
+	qlog_worker_error(worker, &err, "could not extend a log ahead of need");
+	return false;
+}
+
+uint32
+qlog_upkeep_removable(uint64 *logs, uint32 max)
+{
+	uint32		n = 0;
+
+	qlog_lock_state();
+	while (n < max && (logs[n] = qc_log_remove_next(qlog_state)) != 0)
+		n++;
+	qlog_unlock_state();
+	return n;
+}
+
+void
+qlog_upkeep_remove(QlogWorker *worker, const uint64 *logs, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		QcError		err;
+
+		/* What is left behind is an unknown directory: the next start retires it. */
+		qc_error_clear(&err);
+		if (qc_log_remove_files(qlog_files(), logs[i], &err) != QC_OK)
+			qlog_worker_error(worker, &err, "could not remove the log of a dropped queue");
+	}
+}
