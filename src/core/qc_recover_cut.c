@@ -4,7 +4,8 @@
  *
  * A log is cut at its tail, which stands behind the last record below the end: other records, torn bytes and holes
  * alike.  Files that begin behind the tail are renamed whole to <file>.cut.<seq>; the rest of the tail's own file is
- * copied there, synced together with its name, and only then truncated away, replaced by zeros and synced.  A log is
+ * copied there (without the zeros of the room ahead), synced together with its name, and only then truncated away,
+ * replaced by zeros and synced.  A log is
  * cut from its newest file backwards, so that being interrupted leaves it shorter and never with a hole.
  *
  * A log directory that the state does not know was being created when the server died, or its queue is gone: without
@@ -23,6 +24,7 @@
 
 #define COPY_CHUNK	65536
 #define NAME_TRIES	10000
+#define KEPT_ZEROS	64			/* zeros kept at the end: records of entries end with some */
 
 /* ---- names ---- */
 
@@ -239,7 +241,7 @@ cut_file(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, QcError *er
 		status = content_end(rc, log, file, from, size, &end, err);
 	if (status != QC_OK || end == from)
 		return status;
-	status = keep_range(rc, log, file, from, end, err);
+	status = keep_range(rc, log, file, from, size - end < KEPT_ZEROS ? size : end + KEPT_ZEROS, err);
 	if (status == QC_OK)
 		status = drop_derived(rc, log, file, err);
 	if (status == QC_OK)

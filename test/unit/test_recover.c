@@ -5,11 +5,13 @@
  * Every directory here is made by hand (handmade.h), with known bytes in known places.
  */
 #include "recovery.h"
+#include "qc_apply.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define EPOCH 500
+#define ZEROS 64				/* kept behind what is cut */
 
 static Hand hand;
 static Server server;
@@ -82,6 +84,8 @@ expect_stable(const RunOptions *options)
 static void
 test_first_start(void)
 {
+	uint8_t		head[QC_RECORD_HEADER_SIZE];
+
 	hand_begin(&hand, QC_LAYOUT_FLAT, 11);
 	server_begin(&server);
 	if (run_ok(&run, &hand, &server, NULL))
@@ -92,6 +96,11 @@ test_first_start(void)
 		CHECK_U64(server.nepochs, 1);
 		CHECK_U64(server.first_seq, 1);
 		CHECK_U64(qc_epoch(run.st), server.new_epoch);
+
+		/* the entry that begins the epoch belongs to it */
+		hand_read(&hand, 0, 1, QC_FILE_HEADER_SIZE, head, sizeof(head));
+		CHECK_U64(qc_load_u64(head + 12), 1);
+		CHECK_U64(qc_load_u64(head + 28), server.new_epoch);
 		expect_stable(NULL);
 	}
 	end();
@@ -145,7 +154,7 @@ test_replay_hierarchical(void)
 	{
 		expect_positions(&run, 1, 6, 6);
 		expect_readable(&run, 2, 0, 2);
-		CHECK_U64(hand_size(&hand, "qlog/00/0000/q2/r00000001.qlog.cut.7"), 4);
+		CHECK_U64(hand_size(&hand, "qlog/00/0000/q2/r00000001.qlog.cut.7"), 4 + ZEROS);
 		expect_stable(NULL);
 	}
 	end();
@@ -253,7 +262,7 @@ test_torn_tail(void)
 		CHECK_U64(run.r.end, 7);
 
 		/* what was cut is kept, its place is zero and as large as before */
-		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7"), sizeof(kept));
+		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7"), sizeof(kept) + ZEROS);
 		CHECK_U64(hand.io->open(hand.io->context, "qlog/q1/r00000001.qlog.cut.7", 0, &handle), 0);
 		CHECK_U64(hand.io->read(hand.io->context, handle, back, sizeof(back), 0, &done), 0);
 		CHECK_BYTES(back, done, kept, sizeof(kept));
@@ -278,8 +287,8 @@ test_torn_tail(void)
 	if (run_ok(&run, &hand, &server, NULL))
 	{
 		CHECK_U64(run.r.end, 8);
-		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7"), sizeof(kept));
-		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.8"), 1);
+		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7"), sizeof(kept) + ZEROS);
+		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.8"), 1 + ZEROS);
 	}
 	end();
 }
@@ -295,7 +304,7 @@ test_cut_name_is_taken(void)
 	if (run_ok(&run, &hand, &server, NULL))
 	{
 		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7"), 6);
-		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.1.cut.7"), 4);
+		CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog.1.cut.7"), 4 + ZEROS);
 	}
 	end();
 }
@@ -357,6 +366,117 @@ test_part_of_last_entry_missing(void)
 			CHECK_U64(qc_log_by_id(run.st, 2)->tail, tail2);
 			CHECK(hand_size(&hand, "qlog/q1/r00000001.qlog.cut.7") != UINT64_MAX);
 			CHECK(hand_size(&hand, "qlog/q2/r00000001.qlog.cut.7") != UINT64_MAX);
+			expect_stable(NULL);
+		}
+		end();
+	}
+}
+
+/* Ways in which the parts of an entry can be intact and not belong together. */
+typedef void (*Spoil) (HandEntry *e);
+
+static void
+fewer_messages(HandEntry *e)
+{
+	HandPiece  *piece = hand_message_of(e, 1);
+
+	piece->size = hand_message(&hand, piece->bytes, false, 7, 101, 6, 2);
+}
+
+static void
+other_partition(HandEntry *e)
+{
+	HandPiece  *piece = hand_message_of(e, 1);
+
+	piece->size = hand_message(&hand, piece->bytes, false, 7, 102, 6, 3);
+}
+
+static void
+other_positions(HandEntry *e)
+{
+	HandPiece  *piece = hand_message_of(e, 1);
+
+	piece->size = hand_message(&hand, piece->bytes, false, 7, 101, 7, 3);
+}
+
+/* Write the stub of queue 2's log anew. */
+static void
+put_stub(HandEntry *e, const void *payload, uint32_t len, uint32_t copies, uint64_t epoch)
+{
+	qc_record_put_stub(hand_end_of(e, 2)->bytes, payload, len, 7, copies, epoch, 5);
+}
+
+static void
+stub_of_other_entry(HandEntry *e)
+{
+	put_stub(e, "another", 7, 2, EPOCH);
+}
+
+static void
+stub_with_other_copies(HandEntry *e)
+{
+	const HandPiece *whole = hand_end_of(e, 1);
+
+	put_stub(e, whole->bytes + QC_RECORD_HEADER_SIZE,
+			 (uint32_t) whole->size - QC_RECORD_HEADER_SIZE, 3, EPOCH);
+}
+
+static void
+stub_of_other_epoch(HandEntry *e)
+{
+	const HandPiece *whole = hand_end_of(e, 1);
+
+	put_stub(e, whole->bytes + QC_RECORD_HEADER_SIZE,
+			 (uint32_t) whole->size - QC_RECORD_HEADER_SIZE, 2, EPOCH + 9);
+}
+
+static void
+part_in_another_log(HandEntry *e)
+{
+	HandPiece  *piece = &e->pieces[e->npieces];
+
+	e->npieces++;
+	*piece = *hand_end_of(e, 2);
+	piece->log = 0;
+}
+
+static void
+message_too_many(HandEntry *e)
+{
+	HandPiece  *piece = hand_message_of(e, 1);
+
+	(void) hand_append(&hand, 1, piece->bytes, piece->size);
+}
+
+static void
+whole_entry_twice(HandEntry *e)
+{
+	*hand_end_of(e, 2) = *hand_end_of(e, 1);
+	e->pieces[e->npieces - 1].log = 2;
+}
+
+static void
+test_parts_do_not_agree(void)
+{
+	static const Spoil spoils[] = {fewer_messages, other_partition, other_positions,
+		stub_of_other_entry, stub_with_other_copies, stub_of_other_epoch, part_in_another_log,
+	message_too_many, whole_entry_twice};
+
+	for (size_t i = 0; i < sizeof(spoils) / sizeof(spoils[0]); i++)
+	{
+		begin();
+		put_four();
+		hand_entry(&entry, 7, 0, 0);
+		hand_push(&entry, 1, 101, 6, 3);
+		hand_push(&entry, 2, 102, 2, 1);
+		hand_build(&hand, &entry);
+		spoils[i] (&entry);
+		hand_put(&hand, &entry);
+		if (run_ok(&run, &hand, &server, NULL))
+		{
+			CHECK_U64(run.r.end, 7);
+			expect_positions(&run, 1, 6, 6);
+			expect_positions(&run, 2, 2, 2);
 			expect_stable(NULL);
 		}
 		end();
@@ -766,6 +886,28 @@ test_unknown_directories(void)
 	end();
 }
 
+/* A log of a queue that is gone, with parts that are needed until the mark has passed them: it stays. */
+static void
+test_needed_unknown_directory(void)
+{
+	begin();
+	put_four();
+	hand_entry(&entry, 7, 0, 0);
+	hand_push(&entry, 2, 102, 2, 1);
+	hand_push(&entry, 9, 50, 0, 1);
+	hand_write_entry(&hand, &entry);
+	hand.durable = 7;
+	(void) hand_solo(&hand, 1, 8, 101, 6, 1);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		CHECK(qc_log_by_id(run.st, 9) == NULL);
+		CHECK(!run.r.changed);
+		expect_positions(&run, 2, 3, 3);
+		expect_stable(NULL);
+	}
+	end();
+}
+
 static void
 test_missing_directory(void)
 {
@@ -809,6 +951,42 @@ test_checkpoint(void)
 		expect_readable(&run, 1, 0, 7);
 		expect_readable(&run, 2, 0, 3);
 		expect_stable(&options);
+	}
+	rows_free(&rows);
+	end();
+}
+
+/* A queue-only entry that was not settled when the checkpoint was made: durable, as all below the mark. */
+static void
+test_open_queue_only_in_checkpoint(void)
+{
+	QcApply		apply = {.seq = 7,.created_at = 5,.recovering = true};
+	QcEffect	effect = {.kind = QC_EFFECT_APPEND};
+	Rows		rows = {0};
+	RunOptions	options = {.rows = &rows};
+
+	begin();
+	put_four();
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		effect.u.append = (QcAppend)
+		{
+			101, 1, 6, 2, 1
+		};
+		CHECK(qc_apply_begin(run.st, &apply));
+		CHECK_U64(qc_apply_effect(run.st, &apply, &effect, &run.err), QC_OK);
+		expect_positions(&run, 1, 8, 6);
+		(void) hand_solo(&hand, 1, 7, 101, 6, 2);
+		qc_log_by_id(run.st, 1)->tail = hand_log(&hand, 1)->tail;
+		rows_take(&rows, run.st);
+		run_end(&run);
+		if (run_ok(&run, &hand, &server, &options))
+		{
+			expect_positions(&run, 1, 8, 8);
+			CHECK_U64(qc_queue_by_id(run.st, 1)->pushed, 8);
+			expect_readable(&run, 1, 6, 8);
+			expect_stable(&options);
+		}
 	}
 	rows_free(&rows);
 	end();
@@ -968,6 +1146,7 @@ main(void)
 	UNIT_RUN(test_cut_name_is_taken);
 	UNIT_RUN(test_last_record_torn_anywhere);
 	UNIT_RUN(test_part_of_last_entry_missing);
+	UNIT_RUN(test_parts_do_not_agree);
 	UNIT_RUN(test_missing_seq);
 	UNIT_RUN(test_cut_over_files);
 	UNIT_RUN(test_newest_file_unfinished);
@@ -986,8 +1165,10 @@ main(void)
 	UNIT_RUN(test_unknown_effect);
 	UNIT_RUN(test_positions_do_not_follow);
 	UNIT_RUN(test_unknown_directories);
+	UNIT_RUN(test_needed_unknown_directory);
 	UNIT_RUN(test_missing_directory);
 	UNIT_RUN(test_checkpoint);
+	UNIT_RUN(test_open_queue_only_in_checkpoint);
 	UNIT_RUN(test_damage_below_mark);
 	UNIT_RUN(test_copy);
 	UNIT_RUN(test_new_timeline);

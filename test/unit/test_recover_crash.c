@@ -18,6 +18,8 @@ typedef struct Scenario
 	Hand		hand;
 	Server		server;
 	HandStash	stash;
+	int			nkept;			/* records that are cut and must not be lost */
+	HandPiece	kept[4];
 	bool		redo_finds_epoch;	/* the epoch's WAL record gets into the stash of the next start */
 	uint64_t	digest;			/* of the state that must come out */
 } Scenario;
@@ -47,6 +49,28 @@ begin(Scenario *s, uint64_t seed)
 	(void) hand_solo(&s->hand, 2, 4, 102, 0, 3);
 }
 
+/* These bytes of the log are going to be cut. */
+static void
+keep(Scenario *s, uint64_t log, const void *bytes, size_t size)
+{
+	HandPiece  *piece = &s->kept[s->nkept++];
+
+	piece->log = log;
+	piece->size = size;
+	memcpy(piece->bytes, bytes, size);
+}
+
+/* Put a solo record that is going to be cut. */
+static void
+put_cut_solo(Scenario *s, uint64_t log, uint64_t seq, uint64_t first)
+{
+	uint8_t		record[HAND_RECORD_MAX];
+	size_t		size = hand_message(&s->hand, record, true, seq, 100 + log, first, 1);
+
+	(void) hand_append(&s->hand, log, record, size);
+	keep(s, log, record, size);
+}
+
 /* Queue-only work cut off: torn records, a missing part, closed files, directories of lost creations. */
 static void
 make_torn(Scenario *s)
@@ -65,10 +89,12 @@ make_torn(Scenario *s)
 	hand_end_of(&entry, 2)->skip = true;
 	hand_put(h, &entry);
 	hand_roll(h, 1);
-	(void) hand_solo(h, 1, 7, 101, 6, 1);
+	put_cut_solo(s, 1, 7, 6);
 	hand_roll(h, 1);
-	(void) hand_solo(h, 1, 8, 101, 7, 1);
+	put_cut_solo(s, 1, 8, 7);
+	keep(s, 1, hand_end_of(&entry, 1)->bytes, hand_end_of(&entry, 1)->size);
 	(void) hand_append(h, 2, "rubbish", 7);
+	keep(s, 2, "rubbish", 7);
 	(void) hand_log(h, 7);
 	(void) hand_log(h, 8);
 	(void) hand_solo(h, 8, 9, 108, 0, 1);
@@ -161,6 +187,54 @@ recover(Scenario *s, uint64_t *digest)
 	return status;
 }
 
+/* Looking for bytes in every file of a directory. */
+typedef struct Search
+{
+	Hand	   *hand;
+	const char *directory;
+	const HandPiece *piece;
+	bool		found;
+} Search;
+
+static bool
+search_file(void *context, const char *name, bool is_directory)
+{
+	static uint8_t content[HAND_ALLOCATED];
+	Search	   *search = context;
+	const QcIo *io = search->hand->io;
+	char		path[QC_PATH_MAX];
+	QcHandle	handle;
+	size_t		done = 0;
+
+	if (is_directory)
+		return true;
+	(void) snprintf(path, sizeof(path), "%s/%s", search->directory, name);
+	if (io->open(io->context, path, 0, &handle) != 0)
+		return true;
+	CHECK_U64(io->read(io->context, handle, content, sizeof(content), 0, &done), 0);
+	io->close(io->context, handle);
+	for (size_t at = 0; at + search->piece->size <= done && !search->found; at++)
+		search->found = memcmp(content + at, search->piece->bytes, search->piece->size) == 0;
+	return !search->found;
+}
+
+/* What was cut is still there, somewhere beside the log. */
+static bool
+expect_kept(Scenario *s)
+{
+	for (int i = 0; i < s->nkept; i++)
+	{
+		char		path[QC_PATH_MAX];
+		Search		search = {&s->hand, path, &s->kept[i], false};
+
+		qc_path_log(path, s->hand.files.layout, s->kept[i].log);
+		CHECK_U64(s->hand.io->list(s->hand.io->context, path, search_file, &search), 0);
+		if (!CHECK(search.found))
+			return false;
+	}
+	return true;
+}
+
 /* The last recovery, undisturbed: the right state; and once more, with the stash gone: nothing to change. */
 static bool
 expect_result(Scenario *s, const char *what, uint64_t step)
@@ -173,6 +247,7 @@ expect_result(Scenario *s, const char *what, uint64_t step)
 	if (good)
 		good = CHECK_U64(state_digest(run.st), s->digest);
 	run_end(&run);
+	good = good && expect_kept(s);
 	if (good)
 	{
 		disk = sim_disk_digest(s->hand.disk);

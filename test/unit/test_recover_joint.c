@@ -312,6 +312,27 @@ test_last_decision_counts(void)
 	end();
 }
 
+/* A decision behind the end overrides nothing, although it was read. */
+static void
+test_decision_behind_end(void)
+{
+	uint64_t	position;
+
+	begin();
+	put_push(3, 70, 0, 2);
+	put_decision(4, 1, 3, 950, true);
+	position = hand_solo(&hand, 1, 5, 101, 2, 1);
+	put_decision(6, 1, 3, 0, false);
+	CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qlog", position + 90, 1), 0);
+	if (recovers())
+	{
+		CHECK_U64(run.r.end, 5);
+		CHECK_U64(run.r.aborted, 0);
+		expect_readable(&run, 1, 0, 2);
+	}
+	end();
+}
+
 /* Acknowledging inside a joint entry: done when committed, otherwise the lease is as before. */
 static void
 test_joint_ack(void)
@@ -837,6 +858,7 @@ main(void)
 	UNIT_RUN(test_decision_outside_history);
 	UNIT_RUN(test_decision_of_other_timeline);
 	UNIT_RUN(test_last_decision_counts);
+	UNIT_RUN(test_decision_behind_end);
 	UNIT_RUN(test_joint_ack);
 	UNIT_RUN(test_open_in_checkpoint);
 	UNIT_RUN(test_stash_is_sorted_out);
