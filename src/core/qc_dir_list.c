@@ -18,7 +18,7 @@
 
 typedef struct Name
 {
-	char		text[NAME_SIZE];
+	char text[	NAME_SIZE];
 	bool		is_directory;
 } Name;
 
@@ -30,6 +30,7 @@ typedef struct Names
 	bool		failed;			/* no memory */
 } Names;
 
+/* Visitor: collects names. */
 static bool
 add_name(void *context, const char *name, bool is_directory)
 {
@@ -152,6 +153,7 @@ is_known(const char *name)
 		strstr(name, ".cut.") != NULL || ends_with(name, ".dead") || ends_with(name, ".tmp");
 }
 
+/* Collect the logs below a directory, and count what is none of ours. */
 static QcStatus
 walk_logs(Logs *logs, const char *directory, int depth, QcError *err)
 {

@@ -43,6 +43,7 @@ typedef struct Hop
 	size_t		len;
 } Hop;
 
+/* Begin to read a log file. */
 static QcStatus
 hop_open(Hop *hop, QcReadCache *cache, uint64_t log, uint64_t file, QcError *err)
 {
@@ -381,6 +382,7 @@ typedef struct FileList
 	bool		failed;
 } FileList;
 
+/* Visitor: collects the numbers of log files. */
 static bool
 add_file(void *context, const char *name, bool is_directory)
 {
@@ -465,8 +467,8 @@ qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition, uint64_t po
 		{
 			*location = (QcLocation)
 			{
-				.log = log,.file = file,.position = found.position,.size = found.len + 4,
-					.count = found.count,.first = found.first
+				.log = log, .file = file, .position = found.position, .size = found.len + 4,
+				.count = found.count, .first = found.first
 			};
 			return QC_OK;
 		}
@@ -494,6 +496,7 @@ typedef struct Entries
 	uint64_t	length;
 } Entries;
 
+/* The index entry of the scanned record, when it holds messages. */
 static QcStatus
 note_record(Entries *list, const QcScan *scan, QcError *err)
 {
@@ -514,7 +517,7 @@ note_record(Entries *list, const QcScan *scan, QcError *err)
 	list->entries[list->count++] = (QcIdxEntry)
 	{
 		record->partition, record->first, record->first + record->count, record->created_at,
-			scan->position, record->count, record->len
+		scan->position, record->count, record->len
 	};
 	return QC_OK;
 }

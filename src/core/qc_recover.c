@@ -61,8 +61,8 @@ qc_recover_add_tail(QcRecovery *rc, uint64_t log, bool known, uint64_t file, uin
 					QcError *err)
 {
 	uint32_t	at = tail_index(rc, log);
-	QcLogTail	tail = {.log = log,.known = known,.start_file = file,.start_position = position,
-	.tail_file = file,.tail_position = position};
+	QcLogTail	tail = {.log = log, .known = known, .start_file = file, .start_position = position,
+		.tail_file = file, .tail_position = position};
 	QcStatus	status = qc_recover_grow(&rc->logs, &rc->cap_logs, rc->nlogs + 1,
 										 sizeof(QcLogTail), err);
 
@@ -110,6 +110,7 @@ look_into_unknown(QcRecovery *rc, uint64_t log, uint64_t *file, QcError *err)
 	return status == QC_END ? QC_OK : status;
 }
 
+/* One log directory, and where its records above the mark begin. */
 static QcStatus
 add_directory(QcRecovery *rc, uint64_t id, QcError *err)
 {
@@ -189,6 +190,7 @@ settle_checkpoint(QcRecovery *rc)
 	}
 }
 
+/* All steps in order. */
 static QcStatus
 run(QcRecovery *rc, QcError *err)
 {

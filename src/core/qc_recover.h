@@ -55,9 +55,10 @@ typedef struct QcRecover
 	const uint8_t *stash;		/* whole stash file, NULL when there is none */
 	size_t		stash_len;
 	uint32_t	timeline;
-	uint64_t	redo_end;		/* end of redo, not 0: LSN of the verdicts given here, which count wherever that
-								 * point is in the history */
-	bool		copied;			/* the directory is a copy: durable_seq counts nothing, cut at the first gap */
+	uint64_t	redo_end;		/* end of redo, not 0: LSN of the verdicts given here, which count
+								 * wherever that point is in the history */
+	bool		copied;			/* the directory is a copy: durable_seq counts nothing, cut at the
+								 * first gap */
 	bool		allow_gap;		/* a committed referenced entry may be missing */
 	bool		new_timeline;	/* the epoch's timeline is not this one */
 	int64_t		now;			/* wall clock, microseconds */

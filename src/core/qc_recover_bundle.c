@@ -64,7 +64,7 @@ add_message(QcBundle *bundle, QcBundlePart *part, const QcRecord *record, uint64
 
 QcStatus
 qc_bundle_add(QcBundle *bundle, uint32_t log_index, uint64_t log, const QcRecord *record,
-			 uint64_t file, uint64_t position, QcError *err)
+			  uint64_t file, uint64_t position, QcError *err)
 {
 	QcBundlePart *part;
 	QcStatus	status = current_part(bundle, log_index, log, &part, err);
@@ -207,7 +207,7 @@ begins_epoch(const QcBundle *bundle, const QcBundlePart *part)
 static uint32_t
 sort_out_void(QcRecovery *rc)
 {
-	QcBundle    *bundle = &rc->bundle;
+	QcBundle   *bundle = &rc->bundle;
 	const QcBundlePart *first = NULL;
 	bool		several = false;
 	uint32_t	live = 0;
@@ -383,7 +383,7 @@ match_parts(QcBundle *bundle, const QcWhole *whole, uint32_t live)
 QcStatus
 qc_bundle_judge(QcRecovery *rc, QcBundleState *state, QcWhole *whole, const char **why, QcError *err)
 {
-	QcBundle    *bundle = &rc->bundle;
+	QcBundle   *bundle = &rc->bundle;
 	uint32_t	live = sort_out_void(rc);
 	uint32_t	i = 0;
 	bool		holes = false;

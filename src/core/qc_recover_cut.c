@@ -3,10 +3,10 @@
  *		Cutting: whatever stands behind the end goes beside the log, never away (PROTOCOL.md 2.2).
  *
  * A log is cut at its tail, which stands behind the last record below the end: other records, torn bytes and holes
- * alike.  Files that begin behind the tail are renamed whole to <file>.cut.<seq>; the rest of the tail's own file is
+ * alike.  Files that begin behind the tail are renamed whole to <file>.cut.<seq>.  The rest of the tail's own file is
  * copied there (without the zeros of the room ahead), synced together with its name, and only then truncated away,
- * replaced by zeros and synced.  A log is
- * cut from its newest file backwards, so that being interrupted leaves it shorter and never with a hole.
+ * replaced by zeros and synced.  A log is cut from its newest file backwards, so that being interrupted only leaves it
+ * shorter.
  *
  * A log directory that the state does not know was being created when the server died, or its queue is gone: without
  * records below the end it becomes <directory>.dead, or when records stand in it <directory>.cut.<seq>.
@@ -300,6 +300,7 @@ measure_file(QcRecovery *rc, uint64_t log, uint64_t file, bool *blank, uint64_t 
 
 /* ---- one log ---- */
 
+/* Cut everything behind the tail of one log. */
 static QcStatus
 cut_log(QcRecovery *rc, const QcLogTail *tail, QcError *err)
 {
@@ -356,6 +357,7 @@ qc_recover_cut(QcRecovery *rc, QcError *err)
 
 /* ---- directories that the state does not know ---- */
 
+/* Rename the directory of a log away. */
 static QcStatus
 retire(QcRecovery *rc, QcLogTail *tail, QcError *err)
 {
@@ -392,7 +394,10 @@ qc_recover_retire(QcRecovery *rc, QcError *err)
 	{
 		QcLogTail  *tail = &rc->logs[i];
 
-		/* With a record below the end the next recovery still needs it, until the mark has passed that. */
+		/*
+		 * With a record below the end the next recovery still needs it, until the mark has passed
+		 * that.
+		 */
 		if (!tail->gone && tail->last_seq == 0 && qc_recover_log(rc, tail) == NULL)
 			status = retire(rc, tail, err);
 	}

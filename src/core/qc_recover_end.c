@@ -114,6 +114,7 @@ learn(EndSearch *search, const QcWhole *whole, QcError *err)
 	return status == QC_END ? QC_OK : status;
 }
 
+/* Judge the next bundle, unless the end has been found already. */
 static QcStatus
 look_at_bundle(EndSearch *search, QcError *err)
 {
@@ -188,6 +189,7 @@ read_everything(EndSearch *search, QcError *err)
 	return status == QC_END ? QC_OK : status;
 }
 
+/* Read all logs and draw the conclusion. */
 static QcStatus
 find_end(EndSearch *search, QcError *err)
 {
@@ -219,7 +221,7 @@ find_end(EndSearch *search, QcError *err)
 QcStatus
 qc_recover_find_end(QcRecovery *rc, QcError *err)
 {
-	EndSearch	search = {.rc = rc,.expected = rc->r->mark + 1,.hard = QC_NO_SEQ};
+	EndSearch	search = {.rc = rc, .expected = rc->r->mark + 1, .hard = QC_NO_SEQ};
 	QcStatus	status = find_end(&search, err);
 
 	qc_merge_end(rc);

@@ -74,7 +74,10 @@ log_entry(QcRecovery *rc, EffectsPutter putter, size_t effects_max, uint64_t epo
 			qc_plan_small_done(&small, &w, *put);
 			qc_plan_reserve(r->st, r->ring, &small.plan, r->segment_size, r->now, r->monotonic);
 
-			/* the entry that begins an epoch is the first of that epoch, not the last of the one before */
+			/*
+			 * the entry that begins an epoch is the first of that epoch, not the last of the one
+			 * before
+			 */
 			small.plan.epoch = epoch;
 			status = qc_plan_fill(r->st, r->ring, &small.plan, r->files, err);
 		}
@@ -140,8 +143,8 @@ static uint32_t
 put_epoch(QcRecovery *rc, QcWriter *w)
 {
 	const QcRecover *r = rc->r;
-	QcEpoch		effect = {.epoch = rc->new_epoch,.previous = qc_epoch(r->st),
-	.first_seq = r->st->seq + 1,.timeline = r->timeline};
+	QcEpoch		effect = {.epoch = rc->new_epoch, .previous = qc_epoch(r->st),
+		.first_seq = r->st->seq + 1, .timeline = r->timeline};
 
 	qc_effect_put(w, QC_EFFECT_EPOCH, &effect, 0);
 	return 1;
@@ -182,7 +185,7 @@ put_releases(QcRecovery *rc, QcWriter *w)
 	for (QcLease *lease = QC_AT(st, QcLease, st->leases.head); lease != NULL && n < ITEMS_MAX;
 		 lease = QC_AT(st, QcLease, lease->all.next))
 	{
-		QcRelease	release = {.lease = lease->id,.delay_us = 0,.reason = QC_RELEASE_LOST};
+		QcRelease	release = {.lease = lease->id, .delay_us = 0, .reason = QC_RELEASE_LOST};
 
 		if (lease->committed)
 			continue;

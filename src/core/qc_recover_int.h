@@ -57,7 +57,8 @@ typedef struct QcSpot
 	uint64_t	size;			/* of the record, by its len */
 	uint64_t	after;			/* seq of the record before it in its log, 0 = none */
 	uint64_t	before;			/* seq of the record behind it, QC_NO_SEQ = none */
-	bool		message;		/* len and kind tell that it was one message record: damages its queue only */
+	bool		message;		/* len and kind tell that it was one message record: damages its
+								 * queue only */
 	bool		solo;			/* ... and that it was a whole entry */
 	bool		used;			/* ... and it stands for an entry that is missing */
 	QcError		fault;
@@ -84,7 +85,8 @@ typedef struct QcBundlePart
 	uint32_t	matched;		/* of these, named by append effects so far */
 	uint32_t	ndamaged;		/* message records that are damaged */
 	uint32_t	spot;			/* one of these */
-	uint8_t		end;			/* QC_KIND_ENTRY, QC_KIND_STUB, QC_KIND_SOLO; QC_KIND_PAD = it has no end */
+	uint8_t		end;			/* QC_KIND_ENTRY, QC_KIND_STUB, QC_KIND_SOLO; QC_KIND_PAD = it has
+								 * no end */
 	bool		is_void;		/* belongs to an epoch that had ended below its seq */
 	uint32_t	copies;
 	uint64_t	epoch;
@@ -101,7 +103,7 @@ typedef struct QcBundle
 	uint64_t	seq;
 	uint32_t	nparts;
 	uint32_t	cap_parts;
-	QcBundlePart *parts;			/* by log */
+	QcBundlePart *parts;		/* by log */
 	uint32_t	nrecords;
 	uint32_t	cap_records;
 	QcBundleRecord *records;
@@ -164,7 +166,7 @@ typedef struct QcRecovery
 	uint32_t	nspots;
 	uint32_t	cap_spots;
 	QcSpot	   *spots;
-	QcBundle		bundle;			/* the one being looked at */
+	QcBundle	bundle;			/* the one being looked at */
 	QcEpochList epochs;
 	QcDecisions decisions;
 	QcStash		stash;
@@ -235,7 +237,7 @@ typedef struct QcWhole
  * QC_VERSION: the entry is of a newer format.
  */
 extern QcStatus qc_bundle_judge(QcRecovery *rc, QcBundleState *state, QcWhole *whole,
-							   const char **why, QcError *err);
+								const char **why, QcError *err);
 
 /* The append effect that a solo record stands for. */
 extern QcEffect qc_bundle_solo_effect(const QcRecovery *rc, const QcWhole *whole);
@@ -243,8 +245,8 @@ extern QcEffect qc_bundle_solo_effect(const QcRecovery *rc, const QcWhole *whole
 /* Add the records of a bundle by hand (restoring). */
 extern void qc_bundle_clear(QcBundle *bundle, uint64_t seq);
 extern QcStatus qc_bundle_add(QcBundle *bundle, uint32_t log_index, uint64_t log,
-							 const QcRecord *record, uint64_t file, uint64_t position,
-							 QcError *err);
+							  const QcRecord *record, uint64_t file, uint64_t position,
+							  QcError *err);
 extern void qc_bundle_sort(QcBundle *bundle);
 
 /* ---- epochs ---- */

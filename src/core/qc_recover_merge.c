@@ -65,6 +65,7 @@ heap_push(QcRecovery *rc, uint32_t log_index)
 	rc->heap[at] = log_index;
 }
 
+/* The log with the smallest seq leaves the heap. */
 static uint32_t
 heap_pop(QcRecovery *rc)
 {
@@ -260,7 +261,7 @@ take_run(QcRecovery *rc, uint32_t log_index, uint64_t seq, QcError *err)
 
 		note_durable(rc, &scan->record);
 		status = qc_bundle_add(&rc->bundle, log_index, tail->log, &scan->record, qc_scan_file(scan),
-							  scan->position, err);
+							   scan->position, err);
 		if (status != QC_OK)
 			return status;
 		tail->last_seq = seq;

@@ -35,6 +35,7 @@ prepare_log(QcRecovery *rc, const QcQueueCreate *create, QcError *err)
 	return QC_OK;
 }
 
+/* Apply one effect, with what recovery knows better than the state machine. */
 static QcStatus
 apply_effect(QcRecovery *rc, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
@@ -139,8 +140,8 @@ QcStatus
 qc_recover_apply(QcRecovery *rc, const QcWhole *whole, QcError *err)
 {
 	QcState    *st = rc->r->st;
-	QcApply		apply = {.seq = rc->bundle.seq,.created_at = whole->part->created_at,
-		.monotonic = rc->r->monotonic,.owner = LOST_OWNER,.recovering = true};
+	QcApply		apply = {.seq = rc->bundle.seq, .created_at = whole->part->created_at,
+		.monotonic = rc->r->monotonic, .owner = LOST_OWNER, .recovering = true};
 	char		path[QC_PATH_MAX];
 	QcStatus	status;
 

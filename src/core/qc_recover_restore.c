@@ -51,7 +51,7 @@ add_piece(Pieces *pieces, uint64_t log, const uint8_t *bytes, uint32_t size, uin
 	if (status == QC_OK)
 		pieces->items[pieces->count++] = (Piece)
 	{
-		.log = log,.bytes = bytes,.size = size,.order = order
+		.log = log, .bytes = bytes, .size = size, .order = order
 	};
 	return status;
 }

@@ -91,6 +91,7 @@ take_record(QcRecovery *rc, const QcStashRecord *record, size_t at, QcError *err
 	return status == QC_OK ? QC_OK : damaged(status, at, &why, err);
 }
 
+/* Every record of the stash, up to a torn tail. */
 static QcStatus
 read_records(QcRecovery *rc, QcError *err)
 {

@@ -87,6 +87,7 @@ settle_ahead(QcRecovery *rc, QcLog *log, const uint64_t *files, uint32_t n, QcEr
 	return status;
 }
 
+/* The files of one log. */
 static QcStatus
 settle_log(QcRecovery *rc, const QcLogTail *tail, QcLog *log, QcError *err)
 {

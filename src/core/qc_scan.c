@@ -21,7 +21,8 @@
 #include "qc_dir.h"
 
 #define CHUNK		32768
-#define SEQ_AHEAD	(UINT64_C(1) << 40)	/* a record found by searching is not further ahead than that */
+#define SEQ_AHEAD	(UINT64_C(1) << 40) /* a record found by searching is not further ahead than
+										 * that */
 
 /* Record header fields that the search looks at before it computes a checksum. */
 #define AT_SEQ		12

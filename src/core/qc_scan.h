@@ -27,7 +27,8 @@ typedef struct QcScan
 	uint32_t	nfiles;
 	uint32_t	at;				/* index of the current file */
 	uint64_t	position;		/* of the record just read, or where the scan ended */
-	uint64_t	next;			/* where the next record starts; 0 = the file's header was not looked at */
+	uint64_t	next;			/* where the next record starts; 0 = the file's header was not
+								 * looked at */
 	uint64_t	size;			/* whole size of the record just read */
 	uint64_t	file_size;
 	uint64_t	written_end;	/* where the written part of the file left last ends */
@@ -47,7 +48,8 @@ typedef struct QcScan
 /* What a bad place says about the record that may have stood there. */
 typedef struct QcScanProbe
 {
-	bool		reaches;		/* its len leads exactly to the next valid record, or to zeros up to the end */
+	bool		reaches;		/* its len leads exactly to the next valid record, or to zeros up
+								 * to the end */
 	uint8_t		kind;			/* its kind byte, without the compression bit */
 	uint64_t	size;			/* by its len */
 } QcScanProbe;

@@ -171,10 +171,10 @@ hand_message(const Hand *h, uint8_t out[HAND_RECORD_MAX], bool solo, uint64_t se
 	must(count > 0 && count <= 32, "messages in a record");
 	for (uint32_t i = 0; i < count; i++)
 	{
-		char		text[32];
-		QcMessage	message = {.data = (uint8_t *) text};
+		char		content[32];
+		QcMessage	message = {.data = (uint8_t *) content};
 
-		message.data_len = (uint32_t) snprintf(text, sizeof(text), "m%llu",
+		message.data_len = (uint32_t) snprintf(content, sizeof(content), "m%llu",
 											   (unsigned long long) (first + i));
 		qc_store_u64(message.id, partition);
 		qc_store_u64(message.id + 8, first + i);
@@ -247,8 +247,8 @@ hand_push(HandEntry *e, uint64_t log, uint64_t partition, uint64_t first, uint32
 void
 hand_queue(HandEntry *e, uint64_t queue, const char *name)
 {
-	QcQueueCreate create = {.queue = queue,.database = 1,.owner = 10,.log = queue,
-	.default_partition = 100 + queue};
+	QcQueueCreate create = {.queue = queue, .database = 1, .owner = 10, .log = queue,
+		.default_partition = 100 + queue};
 
 	create.name = (QcStr)
 	{
@@ -393,8 +393,8 @@ hand_stash_entry(HandStash *stash, const Hand *h, const HandEntry *e, uint32_t t
 {
 	uint8_t		body[32768];
 	const HandPiece *whole = NULL;
-	QcWalEntry	wal = {.flags = e->flags,.directory = HAND_DIRECTORY,.epoch = h->epoch,
-	.seq = e->seq,.xid = e->xid};
+	QcWalEntry	wal = {.flags = e->flags, .directory = HAND_DIRECTORY, .epoch = h->epoch,
+		.seq = e->seq, .xid = e->xid};
 	QcWriter	w;
 
 	/* stubs are not carried; the whole entry, which ends the part in its first log, comes last */

@@ -106,7 +106,8 @@ extern void hand_effect(HandEntry *e, QcEffectKind kind, const void *fixed, uint
 extern void hand_item(HandEntry *e, QcEffectKind kind, const void *item);
 extern void hand_push(HandEntry *e, uint64_t log, uint64_t partition, uint64_t first,
 					  uint32_t count);
-extern void hand_queue(HandEntry *e, uint64_t queue, const char *name); /* log = id, partition = 100 + id */
+extern void hand_queue(HandEntry *e, uint64_t queue, const char *name); /* log = id, partition =
+																		 * 100 + id */
 extern void hand_build(Hand *h, HandEntry *e);
 
 /* Put its records, those to be skipped left out, at the tails of their logs. */

@@ -239,12 +239,15 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 	run->st->directory_id = hand->identity.directory_id;
 	run->r = (QcRecover)
 	{
-		.st = run->st,.ring = run->ring,.files = &hand->files,.segment_size = SEGMENT,
-			.stash = options->stash == NULL ? NULL : options->stash->bytes,
-			.stash_len = options->stash == NULL ? 0 : options->stash->len,
-			.timeline = server->timeline,.redo_end = server->redo_end,.copied = options->copied,
-			.allow_gap = options->allow_gap,.now = 2000000,.monotonic = 5000,
-			.hooks = {server, in_history, xid_committed, new_epoch, draw, progress}
+		.st = run->st, .ring = run->ring, .files = &hand->files, .segment_size = SEGMENT,
+		.stash = options->stash == NULL ? NULL : options->stash->bytes,
+		.stash_len = options->stash == NULL ? 0 : options->stash->len,
+		.timeline = server->timeline, .redo_end = server->redo_end, .copied = options->copied,
+		.allow_gap = options->allow_gap, .now = 2000000, .monotonic = 5000,
+		.hooks =
+		{
+		server, in_history, xid_committed, new_epoch, draw, progress
+		}
 	};
 	return status == QC_OK ? qc_recover(&run->r, &run->err) : status;
 }
@@ -260,7 +263,7 @@ run_end(Run *run)
 static void
 say_error(const QcError *err)
 {
-	char		text[1024];
+	char text[	1024];
 
 	qc_error_format(err, text, sizeof(text));
 	printf("# %s: %s\n", qc_status_name(err->code), text);
@@ -396,7 +399,7 @@ expect_readable(Run *run, uint64_t queue, uint64_t first, uint64_t end)
 		QcRef		hint = 0;
 		QcMessage	message;
 		int64_t		created_at;
-		char		text[32];
+		char text[	32];
 		QcStatus	status = QC_OK;
 
 		if (!qc_index_find(run->st, partition, position, &hint, &location))

@@ -42,10 +42,10 @@ open_dir(QcLayout layout, QcIdentity *identity)
 }
 
 static void
-put_file(const char *path, const char *text)
+put_file(const char *path, const char *content)
 {
 	QcHandle	handle;
-	QcIoSlice	slice = {text, strlen(text)};
+	QcIoSlice	slice = {content, strlen(content)};
 
 	if (io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle) != 0 ||
 		io->write(io->context, handle, &slice, 1, 0) != 0)
@@ -54,10 +54,10 @@ put_file(const char *path, const char *text)
 }
 
 static void
-replace_file(const char *path, const char *text)
+replace_file(const char *path, const char *content)
 {
 	CHECK_U64(io->unlink(io->context, path), 0);
-	put_file(path, text);
+	put_file(path, content);
 }
 
 static bool
@@ -141,10 +141,10 @@ test_create_cut_short(void)
 			sim_disk_reboot(disk, losses[i % 3], losses[i % 3]);
 			if (!CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK))
 			{
-				char		text[512];
+				char		content[512];
 
-				qc_error_format(&err, text, sizeof(text));
-				printf("# step %llu, %d: %s\n", (unsigned long long) step, i, text);
+				qc_error_format(&err, content, sizeof(content));
+				printf("# step %llu, %d: %s\n", (unsigned long long) step, i, content);
 				sim_disk_tree(disk, stdout);
 			}
 			CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);

@@ -62,7 +62,7 @@ location_of(uint64_t file, uint64_t position, uint64_t first, uint32_t count)
 	hand_read(&hand, 1, file, position, len, sizeof(len));
 	return (QcLocation)
 	{
-		.log = 1,.file = file,.position = position,.size = qc_load_u32(len) + 4,.count = count,
+		.log = 1, .file = file, .position = position, .size = qc_load_u32(len) + 4, .count = count,
 			.first = first
 	};
 }
@@ -73,7 +73,7 @@ expect_message(const QcLocation *location, uint64_t partition, uint64_t position
 {
 	QcMessage	message;
 	int64_t		created_at;
-	char		text[32];
+	char text[	32];
 	QcStatus	status = qc_read_message(&cache, location, partition, position, &message,
 										 &created_at, &err);
 
@@ -284,8 +284,8 @@ test_locate_with_index(void)
 static void
 test_index_is_used(void)
 {
-	QcIdxEntry	entry = {.partition = 500,.first = 7,.end = 8,.created_at = 1,
-	.position = QC_FILE_HEADER_SIZE,.count = 1,.len = 60};
+	QcIdxEntry	entry = {.partition = 500, .first = 7, .end = 8, .created_at = 1,
+		.position = QC_FILE_HEADER_SIZE, .count = 1, .len = 60};
 	uint8_t		bytes[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
 	QcLocation	location;
 

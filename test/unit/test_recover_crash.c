@@ -29,7 +29,7 @@ static HandEntry entry;
 static void
 begin(Scenario *s, uint64_t seed)
 {
-	QcEpoch		epoch = {.epoch = EPOCH,.first_seq = 1,.timeline = 1};
+	QcEpoch		epoch = {.epoch = EPOCH, .first_seq = 1, .timeline = 1};
 
 	memset(s, 0, sizeof(*s));
 	hand_begin(&s->hand, QC_LAYOUT_FLAT, seed);
@@ -106,8 +106,8 @@ make_torn(Scenario *s)
 static void
 make_joint(Scenario *s)
 {
-	QcDeliver	deliver = {.lease = 77,.queue = 2,.group = 0,.lease_us = 60000000};
-	QcDeliverItem item = {.partition = 102,.first = 0,.count = 2,.attempt = 1};
+	QcDeliver	deliver = {.lease = 77, .queue = 2, .group = 0, .lease_us = 60000000};
+	QcDeliverItem item = {.partition = 102, .first = 0, .count = 2, .attempt = 1};
 	Hand	   *h = &s->hand;
 
 	begin(s, 22);
@@ -128,7 +128,10 @@ make_joint(Scenario *s)
 	server_commits(&s->server, 66);
 	server_commits(&s->server, 68);
 
-	/* 9 is in the log in part; 10 was lost; 11 makes a queue; 12 and 13 push, one of them rolled back */
+	/*
+	 * 9 is in the log in part; 10 was lost; 11 makes a queue; 12 and 13 push, one of them rolled
+	 * back
+	 */
 	hand_entry(&entry, 9, 69, QC_ENTRY_CARRIED);
 	hand_push(&entry, 1, 101, 8, 2);
 	hand_push(&entry, 2, 102, 3, 2);
@@ -324,7 +327,7 @@ static void
 fail_everywhere(Scenario *s, const char *what)
 {
 	static const SimOp ops[] = {SIM_OP_WRITE, SIM_OP_SYNC, SIM_OP_CREATE, SIM_OP_RENAME,
-	SIM_OP_TRUNCATE, SIM_OP_SYNC_DIRECTORY};
+		SIM_OP_TRUNCATE, SIM_OP_SYNC_DIRECTORY};
 	uint64_t	steps = measure(s);
 	bool		good = true;
 
