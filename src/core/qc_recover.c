@@ -21,7 +21,10 @@ qc_recover_tick(QcRecovery *rc, const char *phase, uint64_t done, uint64_t total
 {
 	const QcRecoverHooks *hooks = &rc->r->hooks;
 
-	if (rc->ticks++ % TICKS != 0 || hooks->progress == NULL ||
+	bool		due = rc->ticks++ % TICKS == 0 || rc->phase != phase;
+
+	rc->phase = phase;
+	if (!due || hooks->progress == NULL ||
 		hooks->progress(hooks->context, phase, done, total))
 		return QC_OK;
 	return qc_error_set(err, QC_INTERRUPTED, "recovery was interrupted");
@@ -190,37 +193,47 @@ settle_checkpoint(QcRecovery *rc)
 	}
 }
 
-/* All steps in order. */
+/* Decide what is undecided, and log that with everything else that the new epoch begins with. */
+static QcStatus
+decide_and_finish(QcRecovery *rc, QcError *err)
+{
+	qc_recover_decide(rc);
+	return qc_recover_finish(rc, err);
+}
+
+/* All steps in order.  Files are changed from "retire" on. */
 static QcStatus
 run(QcRecovery *rc, QcError *err)
 {
+	static const struct
+	{
+		const char *phase;
+		QcStatus	(*run) (QcRecovery *rc, QcError *err);
+	}			steps[] =
+	{
+		{"end", qc_recover_find_end},
+		{"replay", qc_recover_replay},
+		{"stash", qc_recover_read_stash},
+		{"retire", qc_recover_retire},
+		{"cut", qc_recover_cut},
+		{"settle", qc_recover_settle_logs},
+		{"sync", qc_recover_sync},
+		{"restore", qc_recover_restore},
+		{"decide", decide_and_finish},
+	};
 	QcStatus	status = find_logs(rc, err);
 
 	if (status != QC_OK)
 		return status;
 	rc->decisions.base = rc->r->mark + 1;
 	settle_checkpoint(rc);
-	status = qc_recover_find_end(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_replay(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_read_stash(rc, err);
-
-	/* from here on files are changed */
-	if (status == QC_OK)
-		status = qc_recover_retire(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_cut(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_settle_logs(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_sync(rc, err);
-	if (status == QC_OK)
-		status = qc_recover_restore(rc, err);
-	if (status != QC_OK)
-		return status;
-	qc_recover_decide(rc);
-	return qc_recover_finish(rc, err);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && status == QC_OK; i++)
+	{
+		status = qc_recover_tick(rc, steps[i].phase, 0, 0, err);
+		if (status == QC_OK)
+			status = steps[i].run(rc, err);
+	}
+	return status;
 }
 
 QcStatus

@@ -42,7 +42,11 @@ typedef struct QcRecoverHooks
 							  uint64_t first_seq, QcError *err);
 	uint64_t	(*random) (void *context);
 
-	/* Called often; returning false ends recovery with QC_INTERRUPTED. */
+	/*
+	 * Called at the beginning of every step ("end", "replay", "stash", "retire", "cut", "settle",
+	 * "sync", "restore", "decide") and often within; returning false ends recovery with
+	 * QC_INTERRUPTED.
+	 */
 	bool		(*progress) (void *context, const char *phase, uint64_t done, uint64_t total);
 } QcRecoverHooks;
 

@@ -175,6 +175,7 @@ typedef struct QcRecovery
 	bool		live_stash;		/* the stash holds a seq at or above the end */
 	uint64_t	new_epoch;		/* the one that recovery begins */
 	uint64_t	ticks;
+	const char *phase;			/* that the caller was told last */
 } QcRecovery;
 
 static inline QcLog *
@@ -183,7 +184,7 @@ qc_recover_log(QcRecovery *rc, const QcLogTail *tail)
 	return qc_log_by_id(rc->r->st, tail->log);
 }
 
-/* Ask the caller whether to go on, now and then. */
+/* Ask the caller whether to go on, at the beginning of every phase and now and then.  phase: a constant. */
 extern QcStatus qc_recover_tick(QcRecovery *rc, const char *phase, uint64_t done, uint64_t total,
 								QcError *err);
 

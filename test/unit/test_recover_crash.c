@@ -412,6 +412,34 @@ test_joint_process_dies(void)
 	hand_end(&s.hand);
 }
 
+/* The caller stops it at every question that it asks. */
+static void
+test_stopped(void)
+{
+	Scenario	s;
+	QcStatus	status = QC_INTERRUPTED;
+	int			questions = 0;
+
+	make_joint(&s);
+	(void) measure(&s);
+	while (status == QC_INTERRUPTED)
+	{
+		Scenario	c;
+
+		copy(&c, &s);
+		c.server.stop_after = ++questions;
+		status = recover(&c, NULL);
+		c.server.stop_after = 0;
+		sim_disk_kill(c.hand.disk);
+		qc_files_init(&c.hand.files, c.hand.io, c.hand.files.layout);
+		(void) expect_result(&c, "stopped", (uint64_t) questions);
+		hand_end(&c.hand);
+	}
+	CHECK_U64(status, QC_OK);
+	CHECK(questions > 9);
+	hand_end(&s.hand);
+}
+
 /* Without space for what is cut nothing is cut; with space again it goes on. */
 static void
 test_no_space(void)
@@ -438,6 +466,7 @@ main(void)
 	UNIT_RUN(test_joint);
 	UNIT_RUN(test_joint_epoch_redone);
 	UNIT_RUN(test_joint_process_dies);
+	UNIT_RUN(test_stopped);
 	UNIT_RUN(test_no_space);
 	return unit_end();
 }
