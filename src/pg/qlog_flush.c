@@ -136,7 +136,7 @@ sync_files(const QcDirtyFile *files, uint32 n, Flush *flush)
 		{
 			QcError		err;
 
-			(void) qc_error_sys(&err, rc, "", "sync the file system of the log");
+			(void) qc_error_sys(&err, rc, "", "could not sync the file system of the log");
 			qlog_report(PANIC, &err, "could not sync the log");
 		}
 	}
@@ -154,7 +154,11 @@ write_and_take(uint64 seq, QcDirtyFile *files, uint64 *covered, bool *more)
 
 	qc_error_clear(&err);
 	LWLockAcquire(&qlog_shared->write_lock, LW_EXCLUSIVE);
-	if (write_through(seq, &err) != QC_OK)
+	if (atomic_load(&qlog_ring->written_seq) < seq)
+		wait_filled(seq);
+
+	/* Also what others have filled beyond seq: they need not sync it again. */
+	if (qc_ring_write(qlog_state, qlog_ring, qlog_files(), &err) != QC_OK)
 		qlog_report(PANIC, &err, "could not write to the log");
 	n = qc_ring_take_dirty(qlog_state, qlog_ring, files, FILES_AT_ONCE, covered, more);
 	LWLockRelease(&qlog_shared->write_lock);

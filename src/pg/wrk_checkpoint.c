@@ -232,7 +232,7 @@ serve(QlogWorker *worker)
 		}
 		qlog_worker_state(worker, "waiting");
 		work_until_due(worker, due);
-		if (!qlog_worker_shutdown() && !checkpoint(worker))
+		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
 	}
 }
@@ -260,15 +260,6 @@ leave(int code, Datum arg)
 	store = NULL;
 }
 
-/* PostgreSQL has to have finished its own recovery: the commit log decides about ours. */
-static void
-wait_for_redo(QlogWorker *worker)
-{
-	qlog_worker_state(worker, "waiting for redo");
-	while (RecoveryInProgress() && !qlog_worker_shutdown())
-		qlog_worker_sleep(200);
-}
-
 static void
 wake_guards(void)
 {
@@ -279,11 +270,12 @@ wake_guards(void)
 	}
 }
 
-/* Recover and open the gate, or close it with the reason and wait to be told to end. */
+/* Recover and open the gate, or close it with the reason; qlog.allow_gap, set meanwhile, has it tried again. */
 static void
 start(QlogWorker *worker)
 {
 	QcError		err;
+	bool		allow_gap;
 
 	qc_error_clear(&err);
 	if (qlog_recover(worker, &store, &err) == QC_OK)
@@ -299,7 +291,8 @@ start(QlogWorker *worker)
 	qlog_worker_error(worker, &err, "could not recover");
 	qlog_gate_set(QLOG_GATE_FAILED, &err);
 	qlog_worker_state(worker, "failed");
-	while (!qlog_worker_shutdown())
+	allow_gap = qlog_allow_gap;
+	while (!qlog_worker_shutdown() && qlog_allow_gap <= allow_gap)
 		qlog_worker_sleep(-1);
 }
 
@@ -329,15 +322,11 @@ qlog_checkpointer_main(Datum arg)
 	QlogWorker *worker = qlog_worker_begin((QlogWorkerKind) DatumGetInt32(arg));
 
 	before_shmem_exit(leave, 0);
-	wait_for_redo(worker);
-	if (!qlog_worker_shutdown())
-	{
-		pg_atomic_write_u32(&qlog_shared->leaving, 0);
-		if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
-			resume(worker);
-		else
-			start(worker);
-	}
+	pg_atomic_write_u32(&qlog_shared->leaving, 0);
+	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
+		resume(worker);
+	else
+		start(worker);
 	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
 		serve(worker);
 	qlog_worker_exit(worker);

@@ -26,7 +26,7 @@ qlog_worker_register(QlogWorkerKind kind, const char *name, const char *function
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = RESTART_SECONDS;
 	worker.bgw_main_arg = Int32GetDatum(kind);
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "qlog");

@@ -1,0 +1,286 @@
+/*
+ * fn_pop.c
+ *		queue_pop: take a lease on a batch of messages and return them.
+ *
+ * The lease is an entry of its own, in force at once; it is written out (not synced) before any row is returned, so that
+ * a message that brings its consumer down has been counted.	The rows are read from the log files without any lock.  An
+ * error, a rollback or a rolled back savepoint releases the lease (qlog_hold.h).
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "qlog_commit.h"
+#include "qlog_fetch.h"
+#include "qlog_guc.h"
+#include "qlog_hold.h"
+#include "qlog_lease.h"
+#include "qlog_lookup.h"
+#include "qlog_uuid.h"
+
+#include "../core/qc_cursor.h"
+
+/* Arguments. */
+enum
+{
+	ARG_QUEUE,
+	ARG_BATCH,
+	ARG_CONSUMER_GROUP,
+	ARG_PARTITION,
+	ARG_WAIT,
+	ARG_LEASE,
+	ARG_AUTO_ACK,
+	ARG_MAX_PARTITIONS,
+	ARG_MAX_BYTES
+};
+
+enum
+{
+	COLUMN_LEASE_ID = QLOG_COLUMN_COUNT,
+	COLUMN_LEASED_UNTIL,
+	COLUMN_COUNT
+};
+
+#define RUNS_MAX 4096			/* of one delivery: it may be smaller than asked for */
+
+PG_FUNCTION_INFO_V1(queue_pop);
+
+typedef struct Pop
+{
+	/* What is asked for. */
+	QlogName	name;
+	QlogQueue	queue;
+	bool		by_partition;
+	QlogName	partition;
+	uint32		batch;
+	int64		lease_us;
+	bool		auto_ack;
+
+	/* What was found, under the state lock. */
+	uint64		lease;
+	bool		again;			/* the lease id was taken: another one */
+	bool		dropped;
+	bool		damaged;
+	uint64		damage_file;
+	uint64		damage_position;
+	int64		created_at;
+	QcRun	   *runs;
+	uint32		max_runs;
+	uint32		nruns;
+	QlogSpot   *spots;			/* batch of them */
+	uint32		nspots;
+	char		partition_name[QLOG_NAME_MAX];
+	uint16		partition_name_len;
+} Pop;
+
+static void
+pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
+{
+	int32		batch = PG_ARGISNULL(ARG_BATCH) ? 1 : PG_GETARG_INT32(ARG_BATCH);
+
+	qlog_require(fcinfo, ARG_QUEUE, "queue");
+	qlog_refuse_group(fcinfo, ARG_CONSUMER_GROUP);
+	if (!PG_ARGISNULL(ARG_WAIT) &&
+		qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY) > 0)
+		qlog_unsupported("waiting in queue_pop", "Leave out wait and call again.");
+	if (!PG_ARGISNULL(ARG_MAX_PARTITIONS) && PG_GETARG_INT32(ARG_MAX_PARTITIONS) != 1)
+		qlog_unsupported("pop over several partitions", "Leave out max_partitions.");
+	if (!PG_ARGISNULL(ARG_MAX_BYTES))
+		qlog_unsupported("limit of bytes in queue_pop", "Leave out max_bytes.");
+	if (batch < 1)
+		qlog_arg_invalid("batch", "It must be at least 1.");
+	pop->batch = (uint32) Min(batch, qlog_max_leases_per_cursor);
+	pop->name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
+	pop->by_partition = !PG_ARGISNULL(ARG_PARTITION);
+	if (pop->by_partition)
+		pop->partition = qlog_partition_name(PG_GETARG_DATUM(ARG_PARTITION));
+	pop->auto_ack = !PG_ARGISNULL(ARG_AUTO_ACK) && PG_GETARG_BOOL(ARG_AUTO_ACK);
+	qlog_queue_get(pop->name, &pop->queue);
+	pop->lease_us = pop->queue.lease_us;
+	if (!PG_ARGISNULL(ARG_LEASE))
+		pop->lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
+}
+
+/* Choose runs of messages; false = nothing to deliver.	 State lock. */
+static bool
+choose_runs(Pop *pop)
+{
+	QcPopRequest request = {.batch = pop->batch,.max_partitions = 1};
+
+	request.queue = qc_queue_by_id(qlog_state, pop->queue.id);
+	pop->dropped = request.queue == NULL || request.queue->state == QC_QUEUE_DEAD;
+	if (pop->dropped)
+		return false;
+	pop->damaged = request.queue->damaged;
+	pop->damage_file = request.queue->damage_file;
+	pop->damage_position = request.queue->damage_position;
+	request.group = qc_group_by_id(qlog_state, request.queue, QC_DEFAULT_GROUP);
+	if (pop->damaged || request.group == NULL)
+		return false;
+	if (pop->by_partition)
+	{
+		request.partition = qc_partition_by_name(qlog_state, request.queue, pop->partition.text,
+												 pop->partition.len);
+		if (request.partition == NULL)
+			return false;
+	}
+	return qc_pop_choose(qlog_state, &request, pop->runs, pop->max_runs, &pop->nruns) > 0;
+}
+
+/* QlogChoose: what will be delivered, encoded as an effect. */
+static bool
+choose(void *context, QcSmallPlan *small)
+{
+	Pop		   *pop = context;
+	QcDeliver	deliver = {.lease = pop->lease,.queue = pop->queue.id,.group = QC_DEFAULT_GROUP,
+	.lease_us = (uint64) pop->lease_us};
+	QcWriter	w;
+
+	pop->again = qc_lease_by_id(qlog_state, pop->lease) != NULL;
+	if (pop->again || !choose_runs(pop))
+		return false;
+	w = qc_plan_small_writer(small);
+	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, pop->nruns);
+	for (uint32 i = 0; i < pop->nruns; i++)
+	{
+		QcDeliverItem item = {.partition = pop->runs[i].partition,.first = pop->runs[i].first,
+			.count = pop->runs[i].count,.attempt = pop->runs[i].attempt};
+
+		qc_effect_put_item(&w, QC_EFFECT_DELIVER, &item);
+	}
+	qc_plan_small_done(small, &w, 1);
+	return true;
+}
+
+/* QlogDone: the lease exists; note it, and where its messages are. */
+static void
+done(void *context, const QcPlan *plan)
+{
+	Pop		   *pop = context;
+	QcLease    *lease = qc_lease_by_id(qlog_state, pop->lease);
+	QcPartition *partition = NULL;
+
+	qlog_hold_add(pop->lease);
+	pop->created_at = plan->created_at;
+	for (QcSlot *slot = QC_AT(qlog_state, QcSlot, lease->slots.head); slot != NULL;
+		 slot = QC_AT(qlog_state, QcSlot, slot->of_lease.next))
+	{
+		partition = QC_AT(qlog_state, QcPartition,
+						  QC_AT(qlog_state, QcCursor, slot->cursor)->partition);
+		Assert(pop->nspots < pop->batch);
+		qlog_spot_note(partition, slot->position, slot->attempt, &slot->hint,
+					   &pop->spots[pop->nspots++]);
+	}
+	memcpy(pop->partition_name, qc_name_at(qlog_state, partition->name), partition->name_len);
+	pop->partition_name_len = partition->name_len;
+}
+
+/* Take the lease.	false = nothing to deliver. */
+static bool
+take_lease(Pop *pop)
+{
+	QcSmallPlan *small = palloc(sizeof(QcSmallPlan));
+	QcDeliver	nothing = {0};
+	size_t		effect_max;
+	uint8	   *buffer;
+	uint64		seq;
+
+	pop->max_runs = Min(pop->batch, RUNS_MAX);
+	pop->runs = palloc(pop->max_runs * sizeof(QcRun));
+	pop->spots = palloc(pop->batch * sizeof(QlogSpot));
+	effect_max = qc_effect_size(QC_EFFECT_DELIVER, &nothing, pop->max_runs);
+	buffer = palloc(QC_SMALL_BUFFER(effect_max));
+	qlog_hold_prepare();
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		pop->lease = qlog_random();
+		qc_plan_small(small, buffer, effect_max);
+		small->plan.pid = small->plan.owner = (uint32) MyProcPid;
+		small->plan.needs.nslots = pop->batch;
+		small->plan.needs.nleases = 1;
+		seq = qlog_submit(small, choose, done, pop);
+	} while (seq == 0 && pop->again);
+	if (pop->damaged)
+		qlog_refuse_damaged(pop->name, pop->queue.log, pop->damage_file, pop->damage_position);
+	if (pop->dropped)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(pop->name))));
+	if (seq == 0)
+		return false;
+	qlog_write(seq);
+	return true;
+}
+
+/* Read the messages and put them as rows. */
+static void
+return_rows(FunctionCallInfo fcinfo, const Pop *pop)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	QlogName	partition = {pop->partition_name, pop->partition_name_len};
+	uint8	   *ids = palloc(pop->nspots * QC_ID_SIZE);
+	MemoryContext row = AllocSetContextCreate(CurrentMemoryContext, "queue_pop row",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(row);
+	Datum		values[COLUMN_COUNT];
+	bool		nulls[COLUMN_COUNT] = {false};
+
+	values[COLUMN_LEASE_ID] = Int64GetDatum((int64) pop->lease);
+	values[COLUMN_LEASED_UNTIL] =
+		TimestampTzGetDatum(qlog_timestamptz(pop->created_at + pop->lease_us));
+	for (uint32 i = 0; i < pop->nspots; i++)
+	{
+		QcMessage	message;
+		int64_t		created_at;
+
+		CHECK_FOR_INTERRUPTS();
+		qlog_fetch(&pop->spots[i], &message, &created_at);
+		memcpy(ids + (size_t) i * QC_ID_SIZE, message.id, QC_ID_SIZE);
+		qlog_message_row(&pop->spots[i], &message, created_at, partition, values, nulls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		MemoryContextReset(row);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(row);
+	qlog_lease_remember(pop->lease, pop->spots, ids, pop->nspots);
+}
+
+/* Acknowledge the whole lease with the transaction. */
+static void
+ack_at_commit(const Pop *pop)
+{
+	QcAckItem  *ranges = palloc(pop->nruns * sizeof(QcAckItem));
+
+	for (uint32 i = 0; i < pop->nruns; i++)
+	{
+		ranges[i].partition = pop->runs[i].partition;
+		ranges[i].first = pop->runs[i].first;
+		ranges[i].count = pop->runs[i].count;
+	}
+	qlog_stage_ack(pop->lease, QC_DEFAULT_GROUP, ranges, pop->nruns);
+}
+
+Datum
+queue_pop(PG_FUNCTION_ARGS)
+{
+	Pop		   *pop = palloc0(sizeof(Pop));
+
+	qlog_enter("queue_pop()");
+	pop_arguments(fcinfo, pop);
+	InitMaterializedSRF(fcinfo, 0);
+
+	/* Nobody has committed anything into a queue that only this transaction sees. */
+	if (!pop->queue.own && take_lease(pop))
+	{
+		return_rows(fcinfo, pop);
+		if (pop->auto_ack)
+			ack_at_commit(pop);
+	}
+	PG_RETURN_NULL();
+}

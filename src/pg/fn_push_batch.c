@@ -1,0 +1,228 @@
+/*
+ * fn_push_batch.c
+ *		queue_push_batch, queue_push_batch_bytea: many messages in one call, ids in the order of the input.
+ *
+ * Everything is staged by the first call of the set-returning function, so that a caller who stops reading early has
+ * pushed all the same.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "qlog_lookup.h"
+#include "qlog_message.h"
+
+/* Arguments of queue_push_batch. */
+enum
+{
+	ARG_QUEUE,
+	ARG_PAYLOADS,
+	ARG_PARTITIONS,
+	ARG_DEDUP_IDS,
+	ARG_HEADERS,
+	ARG_DELIVER_AT
+};
+
+#define INTERRUPT_EVERY 256
+
+PG_FUNCTION_INFO_V1(queue_push_batch_text);
+PG_FUNCTION_INFO_V1(queue_push_batch_bytea);
+
+/* An array argument taken apart; n = 0 when it is NULL or empty. */
+typedef struct Elements
+{
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	bool		given;			/* not NULL */
+} Elements;
+
+/* The ids that are still to be returned. */
+typedef struct Ids
+{
+	int			n;
+	int			next;
+	pg_uuid_t	ids[FLEXIBLE_ARRAY_MEMBER];
+} Ids;
+
+static Elements
+elements_arg(FunctionCallInfo fcinfo, int n, const char *name, Oid type)
+{
+	Elements	elements = {0};
+	ArrayType  *array;
+
+	if (fcinfo->args[n].isnull)
+		return elements;
+	array = DatumGetArrayTypeP(fcinfo->args[n].value);
+	if (ARR_NDIM(array) > 1)
+		qlog_arg_invalid(name, "The array must have one dimension.");
+	deconstruct_array(array, type, -1, false, TYPALIGN_INT, &elements.values, &elements.nulls,
+					  &elements.n);
+	elements.given = true;
+	return elements;
+}
+
+static void
+check_length(const Elements *elements, const Elements *payloads, const char *name)
+{
+	if (elements->given && elements->n != payloads->n)
+		qlog_arg_invalid(name, "The array must have as many elements as \"payloads\".");
+}
+
+static void
+refuse_dedup(const Elements *dedup_ids)
+{
+	for (int i = 0; i < dedup_ids->n; i++)
+	{
+		if (!dedup_ids->nulls[i])
+			qlog_unsupported("deduplication", "Leave out dedup_ids.");
+	}
+}
+
+/* Is it the partition of the message before it? */
+static bool
+same_text(Datum a, Datum b)
+{
+	text	   *x = DatumGetTextPP(a);
+	text	   *y = DatumGetTextPP(b);
+
+	return VARSIZE_ANY_EXHDR(x) == VARSIZE_ANY_EXHDR(y) &&
+		memcmp(VARDATA_ANY(x), VARDATA_ANY(y), VARSIZE_ANY_EXHDR(x)) == 0;
+}
+
+/* Everything that one call works on. */
+typedef struct Batch
+{
+	QlogName	name;
+	QlogQueue	queue;
+	Elements	payloads;
+	Elements	partitions;
+	Elements	headers;
+	bool		binary;
+} Batch;
+
+/* Where message i goes; target holds the answer for message i - 1. */
+static void
+find_target(const Batch *batch, int i, QlogTarget *target)
+{
+	const Elements *partitions = &batch->partitions;
+	QlogName	partition = {"", 0};
+
+	if (i > 0)
+	{
+		if (!partitions->given || (partitions->nulls[i] && partitions->nulls[i - 1]))
+			return;
+		if (!partitions->nulls[i] && !partitions->nulls[i - 1] &&
+			same_text(partitions->values[i], partitions->values[i - 1]))
+			return;
+	}
+	if (partitions->given && !partitions->nulls[i])
+		partition = qlog_partition_name(partitions->values[i]);
+	qlog_partition_for_push(&batch->queue, batch->name, partition, target);
+}
+
+static void
+push_element(const Batch *batch, int i, const QlogTarget *target, pg_uuid_t *id)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(batch->payloads.values[i]);
+	QlogPayload payload = {.data = VARDATA_ANY(value),.len = VARSIZE_ANY_EXHDR(value),
+	.binary = batch->binary};
+
+	if (!batch->binary)
+		qlog_json_check(payload.data, (int) payload.len);
+	if (batch->headers.given && !batch->headers.nulls[i])
+	{
+		text	   *headers = DatumGetTextPP(batch->headers.values[i]);
+
+		payload.headers = VARDATA_ANY(headers);
+		payload.headers_len = VARSIZE_ANY_EXHDR(headers);
+		qlog_json_check(payload.headers, (int) payload.headers_len);
+	}
+	qlog_push(target, &payload, id->data);
+}
+
+/* Stage all messages. */
+static void
+push_all(const Batch *batch, Ids *ids)
+{
+	QlogTarget	target = {0};
+
+	for (int i = 0; i < batch->payloads.n; i++)
+	{
+		if (i % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (batch->payloads.nulls[i])
+			qlog_arg_missing("payloads");
+		find_target(batch, i, &target);
+		push_element(batch, i, &target, &ids->ids[i]);
+	}
+}
+
+/* Check the arguments, stage the messages. */
+static Ids *
+push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
+{
+	Batch		batch = {.binary = binary};
+	Elements	dedup_ids;
+	Ids		   *ids;
+
+	qlog_enter("queue_push_batch()");
+	qlog_require(fcinfo, ARG_QUEUE, "queue");
+	qlog_require(fcinfo, ARG_PAYLOADS, "payloads");
+	if (!fcinfo->args[ARG_DELIVER_AT].isnull)
+		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
+	batch.name = qlog_queue_name(fcinfo->args[ARG_QUEUE].value);
+	batch.payloads = elements_arg(fcinfo, ARG_PAYLOADS, "payloads", binary ? BYTEAOID : TEXTOID);
+	batch.partitions = elements_arg(fcinfo, ARG_PARTITIONS, "partitions", TEXTOID);
+	batch.headers = elements_arg(fcinfo, ARG_HEADERS, "headers", TEXTOID);
+	dedup_ids = elements_arg(fcinfo, ARG_DEDUP_IDS, "dedup_ids", TEXTOID);
+	check_length(&batch.partitions, &batch.payloads, "partitions");
+	check_length(&batch.headers, &batch.payloads, "headers");
+	check_length(&dedup_ids, &batch.payloads, "dedup_ids");
+	refuse_dedup(&dedup_ids);
+	ids = MemoryContextAllocHuge(result_context, offsetof(Ids, ids) +
+								 (Size) batch.payloads.n * sizeof(pg_uuid_t));
+	ids->n = batch.payloads.n;
+	ids->next = 0;
+	if (ids->n > 0)
+	{
+		qlog_queue_for_push(batch.name, &batch.queue);
+		push_all(&batch, ids);
+	}
+	return ids;
+}
+
+static Datum
+return_ids(FunctionCallInfo fcinfo, bool binary)
+{
+	FuncCallContext *call;
+	Ids		   *ids;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		call = SRF_FIRSTCALL_INIT();
+		call->user_fctx = push_batch(fcinfo, binary, call->multi_call_memory_ctx);
+	}
+	call = SRF_PERCALL_SETUP();
+	ids = call->user_fctx;
+	if (ids->next < ids->n)
+		SRF_RETURN_NEXT(call, UUIDPGetDatum(&ids->ids[ids->next++]));
+	SRF_RETURN_DONE(call);
+}
+
+Datum
+queue_push_batch_text(PG_FUNCTION_ARGS)
+{
+	return return_ids(fcinfo, false);
+}
+
+Datum
+queue_push_batch_bytea(PG_FUNCTION_ARGS)
+{
+	return return_ids(fcinfo, true);
+}

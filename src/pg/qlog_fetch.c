@@ -1,0 +1,137 @@
+/*
+ * qlog_fetch.c
+ *		Reading messages through the backend's cache of the last record.
+ */
+#include "qlog_fetch.h"
+
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+#include "qlog_report.h"
+#include "qlog_shmem.h"
+
+/* A record that was searched in the files: the next message is mostly in it too. */
+typedef struct Searched
+{
+	uint64		partition;
+	QcLocation	location;
+} Searched;
+
+static QcReadCache cache;
+static bool cache_ready;
+static Searched searched;
+
+static void *
+cache_alloc(void *context, size_t size)
+{
+	(void) context;
+	return MemoryContextAllocExtended(TopMemoryContext, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+}
+
+static void
+cache_release(void *context, void *buffer)
+{
+	(void) context;
+	pfree(buffer);
+}
+
+void
+qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *hint, QlogSpot *spot)
+{
+	spot->partition = partition->id;
+	spot->position = position;
+	spot->attempt = attempt;
+	if (!qc_index_find(qlog_state, partition, position, hint, &spot->location))
+		spot->location.file = 0;
+}
+
+/* Search the files of the log for a record that the memory index does not hold. */
+static const QcLocation *
+search(const QlogSpot *spot)
+{
+	QcError		err;
+
+	if (searched.location.file != 0 && searched.partition == spot->partition &&
+		spot->position >= searched.location.first &&
+		spot->position - searched.location.first < searched.location.count)
+		return &searched.location;
+	searched.location.file = 0;
+	qc_error_clear(&err);
+	if (qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, 0,
+					   &searched.location, &err) != QC_OK)
+	{
+		searched.location.file = 0;
+
+		/* The state says that it is there. */
+		if (err.code == QC_NOTFOUND)
+			err.code = QC_DAMAGED;
+		qlog_report(ERROR, &err, "could not find a message in its log");
+	}
+	searched.partition = spot->partition;
+	return &searched.location;
+}
+
+void
+qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
+{
+	const QcLocation *location = &spot->location;
+	QcError		err;
+
+	if (!cache_ready)
+	{
+		qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
+		cache_ready = true;
+	}
+	if (location->file == 0)
+		location = search(spot);
+	qc_error_clear(&err);
+	if (qc_read_message(&cache, location, spot->partition, spot->position, message, created_at,
+						&err) != QC_OK)
+		qlog_report(ERROR, &err, "could not read a message");
+}
+
+void
+qlog_refuse_damaged(const QlogName queue, uint64 log, uint64 file, uint64 position)
+{
+	QcError		err;
+	char		path[QC_PATH_MAX];
+
+	qc_path_file(path, qlog_files()->layout, log, file, "qlog");
+	(void) qc_error_at(&err, QC_DAMAGED, path, position, "queue \"%.*s\" is out of service",
+					   QLOG_NAME(queue));
+	qlog_report(ERROR, &err, "queue is damaged");
+	pg_unreachable();
+}
+
+static Datum
+text_datum(const void *bytes, size_t len)
+{
+	return PointerGetDatum(cstring_to_text_with_len(bytes, (int) len));
+}
+
+void
+qlog_message_row(const QlogSpot *spot, const QcMessage *message, int64 created_at,
+				 QlogName partition, Datum *values, bool *nulls)
+{
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+	bool		binary = (message->flags & QC_FRAME_BINARY) != 0;
+	int			payload = binary ? QLOG_COLUMN_PAYLOAD_BYTES : QLOG_COLUMN_PAYLOAD;
+
+	memcpy(id->data, message->id, UUID_LEN);
+	memset(nulls, 0, QLOG_COLUMN_COUNT * sizeof(bool));
+	nulls[QLOG_COLUMN_PAYLOAD] = binary;
+	nulls[QLOG_COLUMN_PAYLOAD_BYTES] = !binary;
+	nulls[QLOG_COLUMN_HEADERS] = (message->flags & QC_FRAME_HEADERS) == 0;
+	nulls[QLOG_COLUMN_DEDUP_ID] = message->dedup_len == 0;
+	values[QLOG_COLUMN_MESSAGE_ID] = UUIDPGetDatum(id);
+	values[QLOG_COLUMN_PARTITION] = text_datum(partition.text, partition.len);
+	values[QLOG_COLUMN_POSITION] = Int64GetDatum((int64) spot->position);
+	values[QLOG_COLUMN_ATTEMPT] = Int32GetDatum((int32) spot->attempt);
+	values[payload] = text_datum(message->data, message->data_len);
+	if (!nulls[QLOG_COLUMN_HEADERS])
+		values[QLOG_COLUMN_HEADERS] = text_datum(message->headers, message->headers_len);
+	if (!nulls[QLOG_COLUMN_DEDUP_ID])
+		values[QLOG_COLUMN_DEDUP_ID] = text_datum(message->dedup_id, message->dedup_len);
+	values[QLOG_COLUMN_PUSHED_AT] = TimestampTzGetDatum(qlog_timestamptz(created_at));
+}

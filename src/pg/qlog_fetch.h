@@ -1,0 +1,56 @@
+/*
+ * qlog_fetch.h
+ *		Reading messages: where they are is noted under the state lock, the bytes are read without it.
+ *
+ * Callers: fn_pop.c, fn_peek.c, fn_ack.c.
+ */
+#ifndef QLOG_FETCH_H
+#define QLOG_FETCH_H
+
+#include "qlog_args.h"
+
+#include "../core/qc_read.h"
+
+/* One message: noted under the state lock. */
+typedef struct QlogSpot
+{
+	uint64		partition;
+	uint64		position;
+	QcLocation	location;		/* file 0 = not in the memory index */
+	uint32		attempt;		/* deliveries so far */
+} QlogSpot;
+
+/* State lock, at least shared.	 hint: of the message before it, or a slot's (then exclusive). */
+extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *hint,
+						   QlogSpot *spot);
+
+/*
+ * The message at a spot; pointers are valid until the next call.  No lock held.	 XX001 naming file and position when the
+ * record is damaged.
+ */
+extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at);
+
+/* Raise XX001 for a queue that recovery or a reader found damaged. */
+extern void qlog_refuse_damaged(const QlogName queue, uint64 log, uint64 file, uint64 position)
+			pg_attribute_noreturn();
+
+/* The columns that every row of messages begins with. */
+typedef enum QlogColumn
+{
+	QLOG_COLUMN_MESSAGE_ID,
+	QLOG_COLUMN_PARTITION,
+	QLOG_COLUMN_POSITION,
+	QLOG_COLUMN_ATTEMPT,
+	QLOG_COLUMN_PAYLOAD,
+	QLOG_COLUMN_PAYLOAD_BYTES,
+	QLOG_COLUMN_HEADERS,
+	QLOG_COLUMN_DEDUP_ID,
+	QLOG_COLUMN_PUSHED_AT,
+	QLOG_COLUMN_COUNT
+} QlogColumn;
+
+/* Fill them in for a fetched message, palloc'ing copies; partition: its name. */
+extern void qlog_message_row(const QlogSpot *spot, const QcMessage *message, int64 created_at,
+							 QlogName partition, Datum *values, bool *nulls);
+
+#endif							/* QLOG_FETCH_H */

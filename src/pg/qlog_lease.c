@@ -1,0 +1,268 @@
+/*
+ * qlog_lease.c
+ *		Looking at a lease and choosing among its messages.
+ */
+#include "qlog_lease.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/memutils.h"
+#include "utils/uuid.h"
+
+#include "qlog_acl.h"
+#include "qlog_lookup.h"
+#include "qlog_shmem.h"
+
+#define SPOTS_FIRST		128
+#define REMEMBER_MAX	10000
+
+/* Ids of the last delivery of this session. */
+typedef struct Remembered
+{
+	uint64		partition;
+	uint64		position;
+	uint8		id[QC_ID_SIZE];
+} Remembered;
+
+static uint64 remembered_lease;
+static Remembered *remembered;
+static uint32 nremembered;
+static uint32 maxremembered;
+
+/* What a look under the state lock found. */
+typedef enum Look
+{
+	LOOK_NOTHING,
+	LOOK_FOREIGN,				/* of an open transaction of somebody else */
+	LOOK_ROOM,					/* more messages than there is room for */
+	LOOK_OK
+} Look;
+
+/* Copy the lease's queue.	State lock. */
+static void
+copy_queue(const QcQueue *from, QlogLease *lease, char *name)
+{
+	lease->queue.id = from->id;
+	lease->queue.log = from->log_id;
+	lease->queue.default_partition = from->default_partition_id;
+	lease->queue.lease_us = from->options.value[QC_OPT_LEASE];
+	lease->queue.owner = from->owner;
+	lease->queue.level = (int) from->options.value[QC_OPT_COMPRESSION_LEVEL];
+	lease->queue.own = false;
+	memcpy(name, qc_name_at(qlog_state, from->name), from->name_len);
+	lease->queue_name.len = from->name_len;
+}
+
+/* Note every message of the lease; max: room in spots. */
+static Look
+look(uint64 id, QlogLease *lease, char *name, uint32 max)
+{
+	QcLease    *found = qc_lease_by_id(qlog_state, id);
+	QcQueue    *queue;
+
+	if (found == NULL)
+		return LOOK_NOTHING;
+	queue = QC_AT(qlog_state, QcQueue, found->queue);
+	if (queue->database != MyDatabaseId || queue->state == QC_QUEUE_DEAD)
+		return LOOK_NOTHING;
+	copy_queue(queue, lease, name);
+	lease->group = QC_AT(qlog_state, QcGroup, found->group)->id;
+	lease->nspots = found->nslots;
+	if (!qlog_lease_mine(found, (uint32) MyProcPid))
+		return LOOK_FOREIGN;
+	if (found->nslots > max)
+		return LOOK_ROOM;
+	lease->nspots = 0;
+	for (QcSlot *slot = QC_AT(qlog_state, QcSlot, found->slots.head); slot != NULL;
+		 slot = QC_AT(qlog_state, QcSlot, slot->of_lease.next))
+	{
+		QcCursor   *cursor = QC_AT(qlog_state, QcCursor, slot->cursor);
+
+		qlog_spot_note(QC_AT(qlog_state, QcPartition, cursor->partition), slot->position,
+					   slot->attempt, &slot->hint, &lease->spots[lease->nspots++]);
+	}
+	return LOOK_OK;
+}
+
+bool
+qlog_lease_look(uint64 id, QlogLease *lease)
+{
+	char	   *name = palloc(QLOG_NAME_MAX);
+	uint32		max = SPOTS_FIRST;
+	Look		result;
+
+	memset(lease, 0, sizeof(*lease));
+	lease->id = id;
+	lease->queue_name.text = name;
+	do
+	{
+		lease->spots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max * sizeof(QlogSpot));
+		qlog_lock_state();
+		result = look(id, lease, name, max);
+		qlog_unlock_state();
+		if (result == LOOK_ROOM)
+		{
+			pfree(lease->spots);
+			max = lease->nspots + SPOTS_FIRST;
+		}
+	} while (result == LOOK_ROOM);
+	if (result == LOOK_NOTHING)
+		return false;
+	qlog_acl_check_use(lease->queue.owner, lease->queue_name);
+	if (result == LOOK_FOREIGN)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("lease " INT64_FORMAT " belongs to a transaction of another session that is still open",
+						(int64) id),
+				 errhint("Commit the transaction of its queue_pop() first.")));
+	return true;
+}
+
+void
+qlog_lease_remember(uint64 lease, const QlogSpot *spots, const uint8 *ids, uint32 n)
+{
+	remembered_lease = 0;
+	if (n > REMEMBER_MAX)
+		return;
+	if (n > maxremembered)
+	{
+		if (remembered != NULL)
+			pfree(remembered);
+		remembered = NULL;
+		maxremembered = 0;
+		remembered = MemoryContextAlloc(TopMemoryContext, n * sizeof(Remembered));
+		maxremembered = n;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		remembered[i].partition = spots[i].partition;
+		remembered[i].position = spots[i].position;
+		memcpy(remembered[i].id, ids + (size_t) i * QC_ID_SIZE, QC_ID_SIZE);
+	}
+	nremembered = n;
+	remembered_lease = lease;
+}
+
+/*
+ * Id of a message: remembered, or read.  *at: where in the memory to look first; both lists are in the order of the
+ * delivery, so one walk over them is enough.
+ */
+static const uint8 *
+id_of(uint64 lease, const QlogSpot *spot, uint32 *at, QcMessage *message)
+{
+	int64_t		created_at;
+
+	if (lease == remembered_lease)
+	{
+		while (*at < nremembered)
+		{
+			const Remembered *r = &remembered[(*at)++];
+
+			if (r->partition == spot->partition && r->position == spot->position)
+				return r->id;
+		}
+	}
+	qlog_fetch(spot, message, &created_at);
+	return message->id;
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, QC_ID_SIZE);
+}
+
+/* The ids of a uuid[], sorted; *n of them. */
+static uint8 *
+sorted_ids(Datum message_ids, uint32 *n)
+{
+	ArrayType  *array = DatumGetArrayTypeP(message_ids);
+	Datum	   *values;
+	bool	   *nulls;
+	int			count;
+	uint8	   *ids;
+
+	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, &count);
+	ids = MemoryContextAllocHuge(CurrentMemoryContext, (Size) count * QC_ID_SIZE + 1);
+	for (int i = 0; i < count; i++)
+	{
+		if (nulls[i])
+			qlog_arg_missing("message_ids");
+		memcpy(ids + (size_t) i * QC_ID_SIZE, DatumGetUUIDP(values[i])->data, QC_ID_SIZE);
+	}
+	qsort(ids, count, QC_ID_SIZE, compare_ids);
+	*n = (uint32) count;
+	return ids;
+}
+
+void
+qlog_lease_select(QlogLease *lease, bool by_id, Datum message_ids)
+{
+	uint32		nids = 0;
+	uint8	   *ids = by_id ? sorted_ids(message_ids, &nids) : NULL;
+	uint32		at = 0;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < lease->nspots; i++)
+	{
+		const QlogSpot *spot = &lease->spots[i];
+		QcMessage	message;
+
+		if (qlog_stage_is_done(lease->id, spot->partition, spot->position))
+			continue;
+		if (by_id)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (nids == 0 ||
+				bsearch(id_of(lease->id, spot, &at, &message), ids, nids, QC_ID_SIZE,
+						compare_ids) == NULL)
+				continue;
+		}
+		lease->spots[n++] = *spot;
+	}
+	lease->nspots = n;
+}
+
+QcAckItem *
+qlog_lease_ranges(const QlogLease *lease, uint32 *nranges)
+{
+	QcAckItem  *ranges = MemoryContextAllocHuge(CurrentMemoryContext,
+												(Size) lease->nspots * sizeof(QcAckItem) + 1);
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < lease->nspots; i++)
+	{
+		const QlogSpot *spot = &lease->spots[i];
+
+		if (n > 0 && ranges[n - 1].partition == spot->partition &&
+			ranges[n - 1].first + ranges[n - 1].count == spot->position)
+		{
+			ranges[n - 1].count++;
+			continue;
+		}
+		ranges[n].partition = spot->partition;
+		ranges[n].first = spot->position;
+		ranges[n].count = 1;
+		n++;
+	}
+	*nranges = n;
+	return ranges;
+}
+
+int64
+qlog_lease_ack(uint64 id, bool by_id, Datum message_ids)
+{
+	QlogLease	lease;
+	QcAckItem  *ranges;
+	uint32		nranges;
+
+	if (!qlog_lease_look(id, &lease))
+		return 0;
+	qlog_lease_select(&lease, by_id, message_ids);
+	if (lease.nspots == 0)
+		return 0;
+	ranges = qlog_lease_ranges(&lease, &nranges);
+	qlog_stage_ack(id, lease.group, ranges, nranges);
+	return lease.nspots;
+}

@@ -1,0 +1,547 @@
+/*
+ * qlog_lookup.c
+ *		Names to ids, the backend's memory of them, and creations.
+ *
+ * A push that fills a gap in the catalog logs the creation as an entry of its own, also in the WAL: a joint transaction
+ * of anybody may refer to it, and its WAL record must not come back without what it refers to.  Whoever meets the new
+ * object for the first time passes through its lock, and so comes after that WAL record.
+ */
+#include "qlog_lookup.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "qlog_acl.h"
+#include "qlog_commit.h"
+#include "qlog_guc.h"
+#include "qlog_report.h"
+
+#define CACHE_MAX	16384		/* names that a backend remembers */
+#define LANE_NAME	"\001dead"	/* no partition can have it: what the dead lane's lock is hashed from */
+
+/* field 4 of our lock tags */
+typedef enum LockClass
+{
+	LOCK_DATABASE = 0x7101,
+	LOCK_QUEUE,
+	LOCK_PARTITION
+} LockClass;
+
+typedef struct CacheKey
+{
+	uint64		scope;			/* 0 = queue of this database; otherwise partition of that queue */
+	uint32		len;
+	char		name[QLOG_NAME_MAX];
+} CacheKey;
+
+typedef struct CacheEntry
+{
+	CacheKey	key;
+	QlogQueue	queue;
+	uint64		partition;
+} CacheEntry;
+
+static HTAB *cache;
+static uint32 cache_generation;
+
+static uint32
+cache_hash(const void *key, Size size)
+{
+	const CacheKey *k = key;
+
+	(void) size;
+	return (uint32) qc_hash_name(k->scope, k->name, k->len);
+}
+
+static int
+cache_match(const void *a, const void *b, Size size)
+{
+	const CacheKey *x = a;
+	const CacheKey *y = b;
+
+	(void) size;
+	return x->scope != y->scope || x->len != y->len || memcmp(x->name, y->name, x->len) != 0;
+}
+
+static void *
+cache_copy(void *to, const void *from, Size size)
+{
+	const CacheKey *key = from;
+
+	(void) size;
+	return memcpy(to, from, offsetof(CacheKey, name) + key->len);
+}
+
+/* The memory of names, emptied when a queue has gone away or it is full. */
+static HTAB *
+names(void)
+{
+	uint32		generation = pg_atomic_read_u32(&qlog_shared->catalog_generation);
+	HASHCTL		ctl = {.keysize = sizeof(CacheKey),.entrysize = sizeof(CacheEntry),
+	.hash = cache_hash,.match = cache_match,.keycopy = cache_copy};
+
+	if (cache != NULL &&
+		(generation != cache_generation || hash_get_num_entries(cache) >= CACHE_MAX))
+	{
+		hash_destroy(cache);
+		cache = NULL;
+	}
+	if (cache == NULL)
+	{
+		cache = hash_create("qlog names", 64, &ctl,
+							HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_KEYCOPY);
+		cache_generation = generation;
+	}
+	return cache;
+}
+
+static CacheEntry *
+cached(uint64 scope, QlogName name, HASHACTION action)
+{
+	CacheKey	key;
+
+	key.scope = scope;
+	key.len = name.len;
+	memcpy(key.name, name.text, name.len);
+	return hash_search(names(), &key, action, NULL);
+}
+
+static LOCKTAG
+lock_tag(LockClass class, Oid database, uint64 hash)
+{
+	LOCKTAG		tag = {.locktag_field1 = database,.locktag_field2 = (uint32) (hash >> 32),
+		.locktag_field3 = (uint32) hash,.locktag_field4 = class,
+	.locktag_type = LOCKTAG_USERLOCK,.locktag_lockmethodid = DEFAULT_LOCKMETHOD};
+
+	return tag;
+}
+
+static LOCKTAG
+queue_tag(QlogName name)
+{
+	return lock_tag(LOCK_QUEUE, MyDatabaseId, qc_hash_name(MyDatabaseId, name.text, name.len));
+}
+
+static LOCKTAG
+partition_tag(uint64 queue, QlogName name)
+{
+	return lock_tag(LOCK_PARTITION, MyDatabaseId, qc_hash_name(queue, name.text, name.len));
+}
+
+void
+qlog_lock_database(Oid database)
+{
+	LOCKTAG		tag = lock_tag(LOCK_DATABASE, database, 0);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+void
+qlog_lock_name(QlogName name)
+{
+	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
+	LOCKTAG		tag = queue_tag(name);
+
+	(void) LockAcquire(&database, RowExclusiveLock, false, false);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* Copy out what functions need of a queue.	State lock. */
+static void
+describe(const QcQueue *from, QlogQueue *queue)
+{
+	queue->id = from->id;
+	queue->log = from->log_id;
+	queue->default_partition = from->default_partition_id;
+	queue->owner = from->owner;
+	queue->lease_us = from->options.value[QC_OPT_LEASE];
+	queue->level = (int) from->options.value[QC_OPT_COMPRESSION_LEVEL];
+	queue->own = false;
+}
+
+/* Look into shared memory. */
+static bool
+read_queue(QlogName name, QlogQueue *queue)
+{
+	QcQueue    *found;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	found = qc_queue_by_name(qlog_state, MyDatabaseId, name.text, name.len);
+	if (found != NULL)
+		describe(found, queue);
+	qlog_unlock_state();
+	return found != NULL;
+}
+
+static uint64
+read_partition(uint64 queue_id, QlogName name)
+{
+	QcQueue    *queue;
+	QcPartition *partition = NULL;
+	uint64		id;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	queue = qc_queue_by_id(qlog_state, queue_id);
+	if (queue != NULL)
+		partition = qc_partition_by_name(qlog_state, queue, name.text, name.len);
+	id = partition == NULL ? 0 : partition->id;
+	qlog_unlock_state();
+	return id;
+}
+
+bool
+qlog_queue_find(QlogName name, QlogQueue *queue)
+{
+	const QlogChange *change = qlog_stage_find_queue(name);
+	CacheEntry *entry;
+	LOCKTAG		tag;
+	bool		found;
+
+	if (change != NULL)
+	{
+		*queue = change->queue;
+		return change->kind == QLOG_CHANGE_CREATED;
+	}
+	entry = cached(0, name, HASH_FIND);
+	if (entry != NULL)
+	{
+		*queue = entry->queue;
+		return true;
+	}
+	tag = queue_tag(name);
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	found = read_queue(name, queue);
+	LockRelease(&tag, ShareLock, false);
+	if (found)
+		cached(0, name, HASH_ENTER)->queue = *queue;
+	return found;
+}
+
+static void
+no_such_queue(QlogName name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("queue \"%.*s\" does not exist", QLOG_NAME(name)),
+			 errhint("Create it with queue_create().")));
+}
+
+void
+qlog_queue_get(QlogName name, QlogQueue *queue)
+{
+	if (!qlog_queue_find(name, queue))
+		no_such_queue(name);
+	qlog_acl_check_use(queue->owner, name);
+}
+
+int
+qlog_queue_level(const QlogQueue *queue)
+{
+	return queue->level >= 0 ? queue->level : qlog_compression_level;
+}
+
+static void *
+plan_alloc(void *context, size_t size)
+{
+	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+}
+
+/* Log one catalog effect at once, in the WAL too. */
+static void
+submit_effect(QcEffectKind kind, const void *fixed)
+{
+	size_t		size = qc_effect_size(kind, fixed, 0);
+	uint8	   *bytes = palloc(size);
+	QcOp		op = {.kind = QC_OP_EFFECT,.effect = bytes,.effect_len = size};
+	QcPlan	   *plan = palloc(sizeof(QcPlan));
+	QcWriter	w;
+	QcError		err;
+
+	qc_writer_init(&w, bytes, size);
+	qc_effect_put(&w, kind, fixed, 0);
+	qc_error_clear(&err);
+	if (qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, (uint64) qlog_segment_size * 1024 * 1024,
+					  plan_alloc, CurrentMemoryContext, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not log the creation");
+	plan->immediate = true;
+	plan->pid = (uint32) MyProcPid;
+	(void) qlog_submit_plan(plan, true);
+}
+
+/* Ids for a new queue, which are never used again whatever becomes of it. */
+static void
+take_queue_ids(QlogQueue *queue)
+{
+	qlog_lock_state();
+	queue->id = qlog_state->next_queue_id++;
+	queue->default_partition = qlog_state->next_partition_id++;
+	qlog_unlock_state();
+	queue->log = queue->id;
+}
+
+static uint64
+take_partition_id(void)
+{
+	uint64		id;
+
+	qlog_lock_state();
+	id = qlog_state->next_partition_id++;
+	qlog_unlock_state();
+	return id;
+}
+
+/* Fill in a new queue of the current role, and the effect that makes it.  options: encoded. */
+static QcQueueCreate
+new_queue(QlogName name, const QcOptions *options, QcStr encoded, QlogQueue *queue)
+{
+	QcQueueCreate create = {.database = MyDatabaseId,.owner = GetUserId(),.options = encoded};
+
+	qlog_acl_lock_owner(GetUserId());
+	take_queue_ids(queue);
+	queue->owner = create.owner;
+	queue->lease_us = options->value[QC_OPT_LEASE];
+	queue->level = (int) options->value[QC_OPT_COMPRESSION_LEVEL];
+	create.queue = queue->id;
+	create.log = queue->log;
+	create.default_partition = queue->default_partition;
+	create.name.bytes = (const uint8_t *) name.text;
+	create.name.len = name.len;
+	return create;
+}
+
+void
+qlog_create_queue(QlogName name, const QcOptions *options)
+{
+	uint8		bytes[QC_OPTIONS_ENCODED_MAX];
+	QcStr		encoded = {bytes, 0};
+	QcWriter	w;
+	QlogQueue	queue;
+	QcQueueCreate create;
+
+	qc_writer_init(&w, bytes, sizeof(bytes));
+	qc_options_put(&w, options);
+	encoded.len = (uint16) w.len;
+	(void) GetCurrentTransactionId();
+	create = new_queue(name, options, encoded, &queue);
+	queue.own = true;
+	qlog_stage_effect(queue.id, QC_EFFECT_QUEUE_CREATE, &create);
+	qlog_stage_change(QLOG_CHANGE_CREATED, &queue, 0, name);
+}
+
+void
+qlog_drop_queue(const QlogQueue *queue, QlogName name)
+{
+	QcQueueDrop drop = {.queue = queue->id};
+
+	(void) GetCurrentTransactionId();
+	qlog_stage_effect(queue->id, QC_EFFECT_QUEUE_DROP, &drop);
+	qlog_stage_change(QLOG_CHANGE_DROPPED, queue, 0, name);
+}
+
+/* Make a queue with default options, visible to everybody from now on. */
+static void
+auto_create(QlogName name, QlogQueue *queue)
+{
+	QcStr		nothing = {NULL, 0};
+	QcOptions	options;
+	QcQueueCreate create;
+
+	qc_options_default(&options);
+	create = new_queue(name, &options, nothing, queue);
+	queue->own = false;
+	qlog_log_make(queue->log);
+	PG_TRY();
+	{
+		submit_effect(QC_EFFECT_QUEUE_CREATE, &create);
+	}
+	PG_CATCH();
+	{
+		qlog_log_abandon(queue->log);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+}
+
+void
+qlog_queue_for_push(QlogName name, QlogQueue *queue)
+{
+	LOCKTAG		database;
+	LOCKTAG		tag;
+
+	if (qlog_queue_find(name, queue))
+	{
+		qlog_acl_check_use(queue->owner, name);
+		return;
+	}
+	if (!qlog_auto_create)
+		no_such_queue(name);
+	qlog_acl_check_create(name);
+	if (qlog_stage_find_queue(name) != NULL)
+	{
+		QcOptions	options;
+
+		/* This transaction has dropped the queue: the new one cannot come before that is committed. */
+		qc_options_default(&options);
+		qlog_create_queue(name, &options);
+		(void) qlog_queue_find(name, queue);
+		return;
+	}
+	database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
+	tag = queue_tag(name);
+	(void) LockAcquire(&database, RowExclusiveLock, false, false);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	if (!read_queue(name, queue))
+		auto_create(name, queue);
+	LockRelease(&tag, ExclusiveLock, false);
+	LockRelease(&database, RowExclusiveLock, false);
+	qlog_acl_check_use(queue->owner, name);
+	cached(0, name, HASH_ENTER)->queue = *queue;
+}
+
+/*
+ * Lock a committed queue so that nobody drops it while a partition is added to it: its entry could not be applied.
+ */
+static void
+hold_queue(const QlogQueue *queue, QlogName name)
+{
+	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
+	LOCKTAG		tag = queue_tag(name);
+	QcQueue    *found;
+	bool		live;
+
+	(void) LockAcquire(&database, RowExclusiveLock, false, false);
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	found = qc_queue_by_id(qlog_state, queue->id);
+	live = found != NULL && found->state == QC_QUEUE_LIVE;
+	qlog_unlock_state();
+	if (!live)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(name))));
+}
+
+static void
+release_queue(QlogName name)
+{
+	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
+	LOCKTAG		tag = queue_tag(name);
+
+	LockRelease(&tag, ShareLock, false);
+	LockRelease(&database, RowExclusiveLock, false);
+}
+
+/* A partition of a committed queue: look, and make it when it is not there. */
+static uint64
+find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName name)
+{
+	LOCKTAG		tag = partition_tag(queue->id, name);
+	uint64		id;
+
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	id = read_partition(queue->id, name);
+	LockRelease(&tag, ShareLock, false);
+	if (id != 0)
+		return id;
+	hold_queue(queue, queue_name);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	id = read_partition(queue->id, name);
+	if (id == 0)
+	{
+		QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_NONE};
+
+		id = create.partition = take_partition_id();
+		create.name.bytes = (const uint8_t *) name.text;
+		create.name.len = name.len;
+		submit_effect(QC_EFFECT_PARTITION_CREATE, &create);
+	}
+	LockRelease(&tag, ExclusiveLock, false);
+	release_queue(queue_name);
+	return id;
+}
+
+/* A partition of a queue that this transaction creates: made with it. */
+static uint64
+own_partition(const QlogQueue *queue, QlogName name)
+{
+	QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_NONE};
+	uint64		id = qlog_stage_find_partition(queue->id, name);
+
+	if (id != 0)
+		return id;
+	create.partition = take_partition_id();
+	create.name.bytes = (const uint8_t *) name.text;
+	create.name.len = name.len;
+	qlog_stage_effect(queue->id, QC_EFFECT_PARTITION_CREATE, &create);
+	qlog_stage_change(QLOG_CHANGE_PARTITION, queue, create.partition, name);
+	return create.partition;
+}
+
+void
+qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name, QlogName name,
+						QlogTarget *target)
+{
+	target->queue = queue->id;
+	target->log = queue->log;
+	target->level = qlog_queue_level(queue);
+	if (name.len == 0)
+		target->partition = queue->default_partition;
+	else if (queue->own)
+		target->partition = own_partition(queue, name);
+	else
+	{
+		CacheEntry *entry = cached(queue->id, name, HASH_FIND);
+
+		if (entry == NULL)
+		{
+			uint64		id = find_or_make_partition(queue, queue_name, name);
+
+			entry = cached(queue->id, name, HASH_ENTER);
+			entry->partition = id;
+		}
+		target->partition = entry->partition;
+	}
+}
+
+static uint64
+read_dead_lane(uint64 queue_id)
+{
+	QcQueue    *queue;
+	QcGroup    *group = NULL;
+	uint64		id;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	queue = qc_queue_by_id(qlog_state, queue_id);
+	if (queue != NULL)
+		group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
+	id = group == NULL ? 0 : group->dead_partition;
+	qlog_unlock_state();
+	return id;
+}
+
+void
+qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
+{
+	QlogName	name = {LANE_NAME, sizeof(LANE_NAME) - 1};
+	LOCKTAG		tag = partition_tag(queue->id, name);
+
+	target->queue = queue->id;
+	target->log = queue->log;
+	target->level = qlog_queue_level(queue);
+	hold_queue(queue, queue_name);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	target->partition = read_dead_lane(queue->id);
+	if (target->partition == 0)
+	{
+		QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_DEAD,
+		.group = QC_DEFAULT_GROUP};
+
+		target->partition = create.partition = take_partition_id();
+		submit_effect(QC_EFFECT_PARTITION_CREATE, &create);
+	}
+	LockRelease(&tag, ExclusiveLock, false);
+	release_queue(queue_name);
+}

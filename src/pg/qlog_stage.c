@@ -1,0 +1,448 @@
+/*
+ * qlog_stage.c
+ *		Lists of staged operations and the stack of subtransaction levels over them.
+ *
+ * Frames, hashes and effects stand in arenas: rows of chunks that are filled from the front and cut from the back.
+ * A push to the same partition as the one before it, in the same subtransaction, only makes that operation longer,
+ * so a batch of messages is one operation.
+ */
+#include "qlog_stage.h"
+
+#include "access/xact.h"
+#include "utils/memutils.h"
+
+#include "qlog_guc.h"
+#include "qlog_hold.h"
+
+#define CONTEXT_SIZE	32768	/* kept between transactions */
+#define CHUNK_MIN		4096
+#define CHUNK_MAX		(1024 * 1024)
+
+typedef struct Chunk
+{
+	struct Chunk *previous;
+	size_t		size;
+	size_t		used;
+	/* bytes follow */
+} Chunk;
+
+#define CHUNK_BYTES(chunk) ((uint8 *) ((chunk) + 1))
+
+typedef struct Arena
+{
+	Chunk	   *top;
+	size_t		first_size;		/* of the first chunk; each next one is twice as large */
+} Arena;
+
+/* Where a list stood when a subtransaction staged its first thing. */
+typedef struct Mark
+{
+	Chunk	   *chunk;
+	size_t		used;
+} Mark;
+
+typedef struct Level
+{
+	int			nest_level;
+	uint32		nops;
+	uint32		ndone;
+	uint32		nchanges;
+	uint32		nholds;
+	uint64		bytes;
+	Mark		frames;
+	Mark		hashes;
+} Level;
+
+QlogStage	qlog_stage;
+
+static MemoryContext context;
+static bool context_used;
+static Arena frames = {NULL, CHUNK_MIN};
+static Arena hashes = {NULL, CHUNK_MIN / 4};
+static Level *levels;
+static uint32 nlevels;
+static uint32 maxlevels;
+
+MemoryContext
+qlog_stage_context(void)
+{
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "qlog transaction", 0, CONTEXT_SIZE,
+										ALLOCSET_DEFAULT_MAXSIZE);
+	context_used = true;
+	return context;
+}
+
+/* Room for one more element in an array of n; returns the array. */
+static void *
+grow(void *array, uint32 n, uint32 *max, size_t size, uint32 first)
+{
+	if (n < *max)
+		return array;
+	if (array == NULL)
+	{
+		array = MemoryContextAlloc(qlog_stage_context(), first * size);
+		*max = first;
+		return array;
+	}
+	array = repalloc_huge(array, (Size) *max * 2 * size);
+	*max *= 2;
+	return array;
+}
+
+/* Could size bytes be put directly behind `end`? */
+static bool
+arena_follows(const Arena *arena, const uint8 *end, size_t size)
+{
+	const Chunk *top = arena->top;
+
+	return top != NULL && end == CHUNK_BYTES(top) + top->used && size <= top->size - top->used;
+}
+
+static uint8 *
+arena_take(Arena *arena, size_t size)
+{
+	Chunk	   *top = arena->top;
+	uint8	   *bytes;
+
+	if (top == NULL || size > top->size - top->used)
+	{
+		size_t		next = top == NULL ? arena->first_size : Min(top->size * 2, CHUNK_MAX);
+		Chunk	   *chunk;
+
+		next = Max(next, size);
+		chunk = MemoryContextAllocHuge(qlog_stage_context(), sizeof(Chunk) + next);
+		chunk->previous = top;
+		chunk->size = next;
+		chunk->used = 0;
+		arena->top = top = chunk;
+	}
+	bytes = CHUNK_BYTES(top) + top->used;
+	top->used += size;
+	return bytes;
+}
+
+static Mark
+arena_mark(const Arena *arena)
+{
+	Mark		mark = {arena->top, arena->top == NULL ? 0 : arena->top->used};
+
+	return mark;
+}
+
+static void
+arena_cut(Arena *arena, Mark mark)
+{
+	while (arena->top != mark.chunk)
+	{
+		Chunk	   *chunk = arena->top;
+
+		arena->top = chunk->previous;
+		pfree(chunk);
+	}
+	if (mark.chunk != NULL)
+		mark.chunk->used = mark.used;
+}
+
+/* Level of the current subtransaction, opened at its first use. */
+static Level *
+enter(void)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	Level	   *level;
+
+	if (qlog_stage.closed)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("queue functions cannot be called while the transaction commits")));
+	if (nlevels > 0 && levels[nlevels - 1].nest_level == nest_level)
+		return &levels[nlevels - 1];
+	Assert(nlevels == 0 || levels[nlevels - 1].nest_level < nest_level);
+	levels = grow(levels, nlevels, &maxlevels, sizeof(Level), 4);
+	level = &levels[nlevels];
+	level->nest_level = nest_level;
+	level->nops = qlog_stage.nops;
+	level->ndone = qlog_stage.ndone;
+	level->nchanges = qlog_stage.nchanges;
+	level->nholds = qlog_hold_count();
+	level->bytes = qlog_stage.bytes;
+	level->frames = arena_mark(&frames);
+	level->hashes = arena_mark(&hashes);
+	nlevels++;
+	return level;
+}
+
+uint32
+qlog_stage_enter(void)
+{
+	return enter()->nholds;
+}
+
+/* Enter the current level with `bytes` more to be staged. */
+static Level *
+enter_with(uint64 bytes)
+{
+	Level	   *level = enter();
+	uint64		limit = (uint64) qlog_max_transaction_bytes * 1024;
+
+	if (qlog_stage.bytes + bytes > limit)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("transaction has too much queue work"),
+				 errdetail("It would exceed %d kB.", qlog_max_transaction_bytes),
+				 errhint("Commit more often, or raise \"qlog.max_transaction_bytes\".")));
+	return level;
+}
+
+/* A new operation at the end of the list, zeroed. */
+static QcOp *
+add_op(uint64 queue, QcOpKind kind)
+{
+	QlogStaged *staged;
+
+	qlog_stage.ops = grow(qlog_stage.ops, qlog_stage.nops, &qlog_stage.maxops, sizeof(QlogStaged),
+						  8);
+	staged = &qlog_stage.ops[qlog_stage.nops++];
+	memset(staged, 0, sizeof(*staged));
+	staged->queue = queue;
+	staged->op.kind = kind;
+	return &staged->op;
+}
+
+/* The last operation when this message can simply be put behind it, otherwise NULL. */
+static QcOp *
+open_push(const Level *level, const QlogTarget *target, size_t size)
+{
+	QcOp	   *op;
+
+	if (qlog_stage.nops == level->nops)
+		return NULL;
+	op = &qlog_stage.ops[qlog_stage.nops - 1].op;
+	if (op->kind != QC_OP_PUSH || op->partition != target->partition ||
+		op->level != target->level ||
+		!arena_follows(&frames, op->frames + op->frames_len, size) ||
+		!arena_follows(&hashes, op->hashes + (size_t) op->count * QC_HASH_SIZE, QC_HASH_SIZE))
+		return NULL;
+	return op;
+}
+
+/* Encode frame and hash behind those of op, or as the first ones of it. */
+static void
+put_message(QcOp *op, const QcMessage *message, size_t size)
+{
+	uint8	   *frame = arena_take(&frames, size);
+	uint8	   *hash = arena_take(&hashes, QC_HASH_SIZE);
+	QcWriter	w;
+
+	qc_writer_init(&w, frame, size);
+	qc_frame_put(&w, message);
+	Assert(!w.full && w.len == size);
+	qc_frame_hash(message, hash);
+	if (op->count == 0)
+	{
+		op->frames = frame;
+		op->hashes = hash;
+	}
+	op->frames_len += size;
+	op->count++;
+	qlog_stage.bytes += size + QC_HASH_SIZE;
+}
+
+void
+qlog_stage_message(const QlogTarget *target, const QcMessage *message)
+{
+	uint64		size = qc_frame_size(message);
+	Level	   *level = enter_with(size + QC_HASH_SIZE);
+	QcOp	   *op = open_push(level, target, size);
+
+	Assert(size > 0);
+	if (op == NULL)
+	{
+		op = add_op(target->queue, QC_OP_PUSH);
+		op->partition = target->partition;
+		op->log = target->log;
+		op->level = target->level;
+	}
+	put_message(op, message, size);
+}
+
+void
+qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *message)
+{
+	uint64		size = qc_frame_size(message);
+	QcOp	   *op;
+	QlogDone   *done;
+	uint8	   *reason;
+
+	(void) enter_with(size + QC_HASH_SIZE + dead->reason.len);
+	qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
+						   sizeof(QlogDone), 16);
+	op = add_op(lane->queue, QC_OP_DEAD);
+	op->partition = lane->partition;
+	op->log = lane->log;
+	op->level = lane->level;
+	op->dead = *dead;
+	reason = arena_take(&frames, dead->reason.len);
+	if (dead->reason.len > 0)
+		memcpy(reason, dead->reason.bytes, dead->reason.len);
+	op->dead.reason.bytes = reason;
+	qlog_stage.bytes += dead->reason.len;
+	put_message(op, message, size);
+	done = &qlog_stage.done[qlog_stage.ndone++];
+	*done = (QlogDone)
+	{
+		dead->lease, dead->partition, dead->position, 1
+	};
+}
+
+/* Stage an encoded effect; returns a writer over its bytes. */
+static QcWriter
+add_effect(uint64 queue, size_t size)
+{
+	QcOp	   *op;
+	QcWriter	w;
+
+	(void) enter_with(size);
+	op = add_op(queue, QC_OP_EFFECT);
+	op->effect_len = size;
+	op->effect = arena_take(&frames, size);
+	qlog_stage.bytes += size;
+	qc_writer_init(&w, unconstify(uint8 *, op->effect), size);
+	return w;
+}
+
+void
+qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed)
+{
+	QcWriter	w = add_effect(queue, qc_effect_size(kind, fixed, 0));
+
+	qc_effect_put(&w, kind, fixed, 0);
+	Assert(!w.full);
+}
+
+void
+qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nranges)
+{
+	QcAck		ack = {.lease = lease, .group = group};
+	QcWriter	w = add_effect(0, qc_effect_size(QC_EFFECT_ACK, &ack, nranges));
+
+	qc_effect_put(&w, QC_EFFECT_ACK, &ack, nranges);
+	for (uint32 i = 0; i < nranges; i++)
+	{
+		qc_effect_put_item(&w, QC_EFFECT_ACK, &ranges[i]);
+		qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
+							   sizeof(QlogDone), 16);
+		qlog_stage.done[qlog_stage.ndone++] = (QlogDone)
+		{
+			lease, ranges[i].partition, ranges[i].first, ranges[i].count
+		};
+	}
+	Assert(!w.full);
+}
+
+void
+qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint64 partition, QlogName name)
+{
+	QlogChange *change;
+
+	(void) enter_with(sizeof(QlogChange));
+	qlog_stage.changes = grow(qlog_stage.changes, qlog_stage.nchanges, &qlog_stage.maxchanges,
+							  sizeof(QlogChange), 4);
+	change = &qlog_stage.changes[qlog_stage.nchanges++];
+	change->kind = kind;
+	change->queue = *queue;
+	change->partition = partition;
+	change->name_len = name.len;
+	memcpy(change->name, name.text, name.len);
+	qlog_stage.bytes += sizeof(QlogChange);
+}
+
+static bool
+is_named(const QlogChange *change, QlogName name)
+{
+	return change->name_len == name.len && memcmp(change->name, name.text, name.len) == 0;
+}
+
+const QlogChange *
+qlog_stage_find_queue(QlogName name)
+{
+	for (uint32 i = qlog_stage.nchanges; i-- > 0;)
+	{
+		const QlogChange *change = &qlog_stage.changes[i];
+
+		if (change->kind != QLOG_CHANGE_PARTITION && is_named(change, name))
+			return change;
+	}
+	return NULL;
+}
+
+uint64
+qlog_stage_find_partition(uint64 queue, QlogName name)
+{
+	for (uint32 i = qlog_stage.nchanges; i-- > 0;)
+	{
+		const QlogChange *change = &qlog_stage.changes[i];
+
+		if (change->kind == QLOG_CHANGE_PARTITION && change->queue.id == queue &&
+			is_named(change, name))
+			return change->partition;
+	}
+	return 0;
+}
+
+bool
+qlog_stage_is_done(uint64 lease, uint64 partition, uint64 position)
+{
+	for (uint32 i = qlog_stage.ndone; i-- > 0;)
+	{
+		const QlogDone *done = &qlog_stage.done[i];
+
+		if (done->lease == lease && done->partition == partition && position >= done->first &&
+			position - done->first < done->count)
+			return true;
+	}
+	return false;
+}
+
+void
+qlog_stage_subcommit(int nest_level)
+{
+	if (nlevels == 0 || levels[nlevels - 1].nest_level < nest_level)
+		return;
+	Assert(levels[nlevels - 1].nest_level == nest_level);
+	if (nlevels > 1 && levels[nlevels - 2].nest_level == nest_level - 1)
+		nlevels--;
+	else
+		levels[nlevels - 1].nest_level--;
+}
+
+void
+qlog_stage_subabort(int nest_level)
+{
+	Level	   *level;
+
+	if (nlevels == 0 || levels[nlevels - 1].nest_level < nest_level)
+		return;
+	level = &levels[--nlevels];
+	Assert(level->nest_level == nest_level);
+	qlog_stage.nops = level->nops;
+	qlog_stage.ndone = level->ndone;
+	qlog_stage.nchanges = level->nchanges;
+	qlog_stage.bytes = level->bytes;
+	arena_cut(&frames, level->frames);
+	arena_cut(&hashes, level->hashes);
+	qlog_hold_abort(level->nholds);
+}
+
+void
+qlog_stage_reset(void)
+{
+	qlog_hold_forget();
+	memset(&qlog_stage, 0, sizeof(qlog_stage));
+	frames.top = hashes.top = NULL;
+	levels = NULL;
+	nlevels = maxlevels = 0;
+	if (context_used)
+		MemoryContextReset(context);
+	context_used = false;
+}

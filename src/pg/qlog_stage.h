@@ -1,0 +1,133 @@
+/*
+ * qlog_stage.h
+ *		What the current transaction wants done to queues, per subtransaction, in backend memory.
+ *
+ * Nothing here is shared.  Subtransactions form a stack, and what an inner one stages stands behind what outer ones
+ * have staged: rolling one back cuts the tail of every list, keeping it only lowers a number.  Each costs O(1), and
+ * one that stages nothing costs nothing.
+ *
+ * Callers: fn_*.c and qlog_lookup.c stage; qlog_xact.c reads it all at PRE_COMMIT and drives the callbacks.
+ */
+#ifndef QLOG_STAGE_H
+#define QLOG_STAGE_H
+
+#include "qlog_args.h"
+
+#include "../core/qc_plan.h"
+
+/* A queue as the current database and transaction see it. */
+typedef struct QlogQueue
+{
+	uint64		id;
+	uint64		log;
+	uint64		default_partition;
+	int64		lease_us;		/* option lease */
+	Oid			owner;
+	int			level;			/* option compression_level; -1 = qlog.compression_level */
+	bool		own;			/* created by this transaction: nobody else sees it */
+} QlogQueue;
+
+/* Where messages go. */
+typedef struct QlogTarget
+{
+	uint64		queue;
+	uint64		partition;
+	uint64		log;
+	int			level;			/* zstd, 0 = off */
+} QlogTarget;
+
+/* A catalog change that only this transaction sees until it commits. */
+typedef enum QlogChangeKind
+{
+	QLOG_CHANGE_CREATED,
+	QLOG_CHANGE_DROPPED,
+	QLOG_CHANGE_PARTITION		/* of a queue that this transaction created */
+} QlogChangeKind;
+
+typedef struct QlogChange
+{
+	QlogChangeKind kind;
+	QlogQueue	queue;			/* PARTITION: only its id; DROPPED: own = created here too */
+	uint64		partition;
+	uint16		name_len;
+	char		name[QLOG_NAME_MAX];
+} QlogChange;
+
+/* Positions of a lease that are acknowledged or rejected. */
+typedef struct QlogDone
+{
+	uint64		lease;
+	uint64		partition;
+	uint64		first;
+	uint32		count;
+} QlogDone;
+
+/* A staged operation, and the queue it is for (0 = stays whatever happens to queues). */
+typedef struct QlogStaged
+{
+	QcOp		op;
+	uint64		queue;
+} QlogStaged;
+
+/*
+ * Everything staged.	 Arrays are in the order of the calls.
+ */
+typedef struct QlogStage
+{
+	QlogStaged *ops;
+	uint32		nops;
+	uint32		maxops;
+	QlogDone   *done;
+	uint32		ndone;
+	uint32		maxdone;
+	QlogChange *changes;
+	uint32		nchanges;
+	uint32		maxchanges;
+	uint64		bytes;			/* of frames, hashes and effects */
+	bool		closed;			/* the plan is built: nothing more can be staged */
+} QlogStage;
+
+extern QlogStage qlog_stage;
+
+/* Memory that lives until the end of the transaction, made at first use. */
+extern MemoryContext qlog_stage_context(void);
+
+/*
+ * All of these may raise 54000 when qlog.max_transaction_bytes would be exceeded, and 25000 when the transaction has
+ * passed its PRE_COMMIT.	They copy what they are given.
+ */
+extern void qlog_stage_message(const QlogTarget *target, const QcMessage *message);
+
+/* Positions of a lease are done at COMMIT; the caller has found them in the lease. */
+extern void qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nranges);
+
+/* The message goes to the lane and the leased position ends; lane and lane_position of dead are filled in here. */
+extern void qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *message);
+
+/* Any effect without items; queue: whose ops it belongs to. */
+extern void qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed);
+
+/* Remember a catalog change of this transaction. */
+extern void qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint64 partition,
+							  QlogName name);
+
+/* The newest change of this queue name; NULL when there is none. */
+extern const QlogChange *qlog_stage_find_queue(QlogName name);
+
+/* The id of a partition that this transaction made in its own queue; 0 when there is none. */
+extern uint64 qlog_stage_find_partition(uint64 queue, QlogName name);
+
+/* Has this transaction acknowledged or rejected the position of the lease already? */
+extern bool qlog_stage_is_done(uint64 lease, uint64 partition, uint64 position);
+
+/* Open a level for the current subtransaction unless it has one; returns the leases held below it. */
+extern uint32 qlog_stage_enter(void);
+
+/* Subtransaction callbacks. */
+extern void qlog_stage_subcommit(int nest_level);
+extern void qlog_stage_subabort(int nest_level);
+
+/* End of the transaction: forget everything and give the memory back. */
+extern void qlog_stage_reset(void);
+
+#endif							/* QLOG_STAGE_H */
