@@ -8,6 +8,8 @@
  */
 #include "qc_logfile.h"
 
+#include "qc_utf8.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,28 +131,6 @@ qc_name_parse_log(const char *name, uint64_t *log)
 	return true;
 }
 
-/* Length of the well-formed UTF-8 character at s, 0 when there is none; *code is its number. */
-static size_t
-utf8_char(const uint8_t *s, size_t left, uint32_t *code)
-{
-	static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t		len = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 :
-		s[0] < 0xF8 ? 4 : 0;
-
-	if (len == 0 || len > left)
-		return 0;
-	*code = len == 1 ? s[0] : s[0] & (0x7Fu >> len);
-	for (size_t i = 1; i < len; i++)
-	{
-		if ((s[i] & 0xC0) != 0x80)
-			return 0;
-		*code = (*code << 6) | (s[i] & 0x3Fu);
-	}
-	if (*code < smallest[len] || *code > 0x10FFFF || (*code >= 0xD800 && *code <= 0xDFFF))
-		return 0;
-	return len;
-}
-
 QcNameFault
 qc_name_check(const char *name, size_t len)
 {
@@ -163,7 +143,7 @@ qc_name_check(const char *name, size_t len)
 		return QC_NAME_LONG;
 	for (size_t i = 0; i < len;)
 	{
-		size_t		step = utf8_char(s + i, len - i, &code);
+		size_t		step = qc_utf8_char(s + i, len - i, &code);
 
 		if (step == 0)
 			return QC_NAME_ENCODING;

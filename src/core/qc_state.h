@@ -298,6 +298,7 @@ typedef struct QcCounters
 	uint64_t	fsyncs;
 	uint64_t	fsync_us;
 	uint64_t	groups;			/* flushes that made something durable */
+	uint64_t	grouped;		/* entries that these made durable */
 	uint64_t	group_max;
 	uint64_t	waits;
 	uint64_t	checkpoints;

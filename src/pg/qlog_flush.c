@@ -206,6 +206,7 @@ count_flush(const Flush *flush, uint64 waits)
 	counters->fsyncs += flush->syncs;
 	counters->fsync_us += (uint64) flush->us;
 	counters->groups += flush->entries > 0;
+	counters->grouped += flush->entries;
 	counters->group_max = Max(counters->group_max, flush->entries);
 	counters->waits += waits;
 	qlog_unlock_state();

@@ -126,7 +126,7 @@ read_at(const Check *check, uint64_t position, uint8_t *buf, size_t len)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return qc_error_sys(check->err, errno, check->file, "read the store");
+			return qc_error_sys(check->err, errno, check->file, "could not read the store");
 		if (got == 0)
 			return qc_error_at(check->err, QC_DAMAGED, check->file, position,
 							   "the store is damaged: the file ends early");
@@ -245,24 +245,28 @@ read_page(const Check *check, TreeKind kind, uint64_t number, bool branch, uint8
 	return check_nodes(check, kind, number, buf, *count, branch);
 }
 
-/* A long value: its pages are there and say what they are. */
+/*
+ * A long value: its pages are there and say what they are.  There may be more of them than it
+ * needs: a shorter value takes over the pages of the longer one before it.
+ */
 static QcStatus
 check_overflow(const Check *check, uint64_t number, uint32_t value_len)
 {
-	uint64_t	count = (PAGE_HEADER - 1 + (uint64_t) value_len) / check->page_size + 1;
+	uint64_t	needed = (PAGE_HEADER - 1 + (uint64_t) value_len) / check->page_size + 1;
 	uint8_t		head[PAGE_HEADER];
-	QcStatus	status = take_pages(check, number, count);
+	QcStatus	status = take_pages(check, number, 1);
 
 	if (status == QC_OK)
 		status = read_at(check, number * check->page_size, head, sizeof(head));
 	if (status != QC_OK)
 		return status;
 	if (native_u64(head) != number || (native_u16(head + 10) & KIND_MASK) != KIND_OVERFLOW ||
-		native_u32(head + 12) != count)
+		native_u32(head + 12) < needed)
 		return damaged(check, number, "the first page of a long value is wrong");
 	if (number * check->page_size + PAGE_HEADER + value_len > check->file_size)
 		return damaged(check, number, "the file ends early");
-	return QC_OK;
+	return native_u32(head + 12) == 1 ? QC_OK :
+		take_pages(check, number + 1, native_u32(head + 12) - 1);
 }
 
 /* A list of free pages: how many, then their numbers, descending; none of them in use. */
@@ -309,7 +313,7 @@ check_value(const Check *check, TreeKind kind, uint64_t number, const Node *node
 		return status;
 	list = malloc(node->value_len);
 	if (list == NULL)
-		return qc_error_sys(check->err, ENOMEM, check->file, "check the store");
+		return qc_error_sys(check->err, ENOMEM, check->file, "could not check the store");
 	status = read_at(check, start * check->page_size + PAGE_HEADER, list, node->value_len);
 	if (status == QC_OK)
 		status = check_free_list(check, start, list, node->value_len);
@@ -354,7 +358,7 @@ check_tree(Check *check, TreeKind kind, uint64_t meta_page, const uint8_t *tree)
 		return damaged(check, meta_page, "a tree of impossible depth");
 	check->pages = malloc((size_t) depth * check->page_size);
 	if (check->pages == NULL)
-		return qc_error_sys(check->err, ENOMEM, check->file, "check the store");
+		return qc_error_sys(check->err, ENOMEM, check->file, "could not check the store");
 	status = check_page(check, kind, root, depth);
 	free(check->pages);
 	return status;
@@ -419,7 +423,7 @@ check_file(Check *check)
 		return damaged(check, number, "an impossible number of pages");
 	check->used = calloc(1, (size_t) (check->last_page / 8 + 1));
 	if (check->used == NULL)
-		return qc_error_sys(check->err, ENOMEM, check->file, "check the store");
+		return qc_error_sys(check->err, ENOMEM, check->file, "could not check the store");
 	status = check_tree(check, TREE_ROWS, number, meta + META_TREES + TREE_SIZE);
 	if (status == QC_OK)
 		status = check_tree(check, TREE_FREE, number, meta + META_TREES);
@@ -436,9 +440,9 @@ qs_lmdb_check(const char *path, const char *file, QcError *err)
 
 	check.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (check.fd < 0)
-		return qc_error_sys(err, errno, file, "open the store");
+		return qc_error_sys(err, errno, file, "could not open the store");
 	if (fstat(check.fd, &st) != 0)
-		status = qc_error_sys(err, errno, file, "open the store");
+		status = qc_error_sys(err, errno, file, "could not open the store");
 	else
 	{
 		check.file_size = (uint64_t) st.st_size;

@@ -1,0 +1,163 @@
+-- qlog 1.0: queues in PostgreSQL at log speed.
+--
+-- C functions and plain views over them, in one schema. Nothing here runs SQL with more rights than the caller's.
+\echo Use "CREATE EXTENSION qlog" to load this file. \quit
+
+CREATE FUNCTION qlog_version() RETURNS text
+AS 'MODULE_PATHNAME', 'qlog_version' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION qlog_version() IS
+'Version of the loaded library. 55000 when the library is not in shared_preload_libraries.';
+
+-- Fails here, before anything else is made, where no function would work.
+SELECT qlog_version();
+
+-- Queues
+
+CREATE FUNCTION queue_create(queue text, options jsonb DEFAULT '{}', if_not_exists boolean DEFAULT false) RETURNS boolean
+AS 'MODULE_PATHNAME', 'queue_create' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_create(text, jsonb, boolean) IS
+'Creates a queue, at COMMIT. queue: 1 to 255 bytes, case kept. options: {"lease": interval, "ordered": boolean, "compression_level": integer, ...}; NULL and {} mean the defaults. Returns true, or false when it exists and if_not_exists is true. Errors: 42710 exists, 42602 or 42622 bad name, 22004 NULL name, 22023 bad option, 0A000 option without effect yet, 42501 no CREATE privilege on the database.';
+
+CREATE FUNCTION queue_drop(queue text, if_exists boolean DEFAULT false) RETURNS boolean
+AS 'MODULE_PATHNAME', 'queue_drop' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_drop(text, boolean) IS
+'Drops a queue with all its messages, at COMMIT; its files go soon after. Returns true, or false when it does not exist and if_exists is true. Errors: 42704 no such queue, 42501 not the owner, 22004 NULL name.';
+
+-- Push
+
+CREATE FUNCTION queue_push(queue text, payload text, partition text DEFAULT NULL, dedup_id text DEFAULT NULL,
+                           headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
+AS 'MODULE_PATHNAME', 'queue_push_text' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_push(text, text, text, text, json, timestamptz) IS
+'Adds a message whose payload is JSON text, stored byte for byte; it can be popped from COMMIT on. The queue (with qlog.auto_create) and the partition are made when they are missing, at once. partition: NULL or '''' is the default partition, where consumers compete; a named one is delivered in order. headers: JSON shown with the message. dedup_id, deliver_at: 0A000 unless NULL. Returns the message id. Errors: 22P02 not JSON, 54000 over qlog.max_message_size or qlog.max_transaction_bytes, 42704 no such queue, 42501, 22004 NULL queue or payload, 53100 disk full, 53200 qlog.state_memory full, 25006 read-only.';
+
+CREATE FUNCTION queue_push(queue text, payload json, partition text DEFAULT NULL, dedup_id text DEFAULT NULL,
+                           headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
+AS 'MODULE_PATHNAME', 'queue_push_json' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_push(text, json, text, text, json, timestamptz) IS
+'As queue_push(text, text): the json is stored byte for byte.';
+
+CREATE FUNCTION queue_push(queue text, payload jsonb, partition text DEFAULT NULL, dedup_id text DEFAULT NULL,
+                           headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
+AS 'MODULE_PATHNAME', 'queue_push_jsonb' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_push(text, jsonb, text, text, json, timestamptz) IS
+'As queue_push(text, text): the jsonb is stored as it prints.';
+
+CREATE FUNCTION queue_push(queue text, payload bytea, partition text DEFAULT NULL, dedup_id text DEFAULT NULL,
+                           headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
+AS 'MODULE_PATHNAME', 'queue_push_bytea' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_push(text, bytea, text, text, json, timestamptz) IS
+'As queue_push(text, text) for bytes: they come back in payload_bytes, with payload NULL.';
+
+CREATE FUNCTION queue_push_batch(queue text, payloads text[], partitions text[] DEFAULT NULL, dedup_ids text[] DEFAULT NULL,
+                                 headers text[] DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS SETOF uuid
+AS 'MODULE_PATHNAME', 'queue_push_batch_text' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION queue_push_batch(text, text[], text[], text[], text[], timestamptz) IS
+'Adds many messages, in the order of the array, at COMMIT; all or none. Each payload is JSON text. partitions, headers: NULL, or as many elements as payloads, a NULL element meaning the default partition or no headers. Returns the message ids in input order. Errors as queue_push, and 22004 for a NULL payload, 2202E for arrays of other lengths or dimensions, 54000 for more than 4096 partitions in one transaction.';
+
+CREATE FUNCTION queue_push_batch_bytea(queue text, payloads bytea[], partitions text[] DEFAULT NULL, dedup_ids text[] DEFAULT NULL,
+                                       headers text[] DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS SETOF uuid
+AS 'MODULE_PATHNAME', 'queue_push_batch_bytea' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION queue_push_batch_bytea(text, bytea[], text[], text[], text[], timestamptz) IS
+'As queue_push_batch, for payloads that are bytes.';
+
+-- Pop and its answers
+
+CREATE FUNCTION queue_pop(queue text, batch int DEFAULT 1, consumer_group text DEFAULT NULL, partition text DEFAULT NULL,
+                          wait interval DEFAULT NULL, lease interval DEFAULT NULL, auto_ack boolean DEFAULT false,
+                          max_partitions int DEFAULT 1, max_bytes bigint DEFAULT NULL)
+RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, payload json, payload_bytes bytea, headers json,
+               dedup_id text, pushed_at timestamptz, lease_id bigint, leased_until timestamptz)
+AS 'MODULE_PATHNAME', 'queue_pop' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION queue_pop(text, int, text, text, interval, interval, boolean, int, bigint) IS
+'Takes a lease on up to batch messages of one partition and returns them: at once, whatever becomes of the transaction; a rollback gives them back, the attempt stays counted. The lease cannot expire while the transaction is open and runs for its time from COMMIT on. partition: NULL = any, '''' = the default one. lease: NULL = the option of the queue. auto_ack: acknowledged at COMMIT. consumer_group, wait, max_partitions, max_bytes: 0A000 unless they have their defaults. No rows when there is nothing to deliver. Errors: 42704, 42501, 22004, 22023 batch or lease out of range, 53200, XX001 damaged file, 25006.';
+
+CREATE FUNCTION queue_ack(lease_id bigint, message_ids uuid[] DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_ack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_ack(bigint, uuid[]) IS
+'Acknowledges messages of a lease, at COMMIT, with the table changes of the transaction. message_ids: NULL = all of the lease; ids that it does not hold are ignored, repeats count once. Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 25006.';
+
+CREATE FUNCTION queue_nack(lease_id bigint, message_ids uuid[] DEFAULT NULL, retry_after interval DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_nack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_nack(bigint, uuid[], interval, text) IS
+'Gives messages of a lease back, at once and whatever becomes of the transaction; in an ordered partition the lowest one named and everything of the lease behind it. message_ids: NULL = all. retry_after: NULL or 0 = they can be taken again now. reason: logged. Returns how many; 0 when the lease is gone. Errors: 22004 NULL lease, 22023 negative retry_after or long reason, 25006.';
+
+CREATE FUNCTION queue_reject(lease_id bigint, message_ids uuid[] DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_reject' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_reject(bigint, uuid[], text) IS
+'Sends messages of a lease to the dead letters of the queue, with their payload, at COMMIT. message_ids: NULL = all. Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 22023 long reason, XX001 damaged file, 25006.';
+
+CREATE FUNCTION queue_renew(lease_id bigint, lease interval DEFAULT NULL) RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'queue_renew' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_renew(bigint, interval) IS
+'Lets a lease run for this time from now on, at once. lease: NULL = the duration it had. Returns the new end; NULL when the lease is gone. Errors: 22004 NULL lease_id, 22023 lease out of range, 25006.';
+
+CREATE FUNCTION queue_peek(queue text, partition text DEFAULT NULL, from_position bigint DEFAULT NULL, from_time timestamptz DEFAULT NULL, batch int DEFAULT 10)
+RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, payload json, payload_bytes bytea, headers json,
+               dedup_id text, pushed_at timestamptz)
+AS 'MODULE_PATHNAME', 'queue_peek' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
+COMMENT ON FUNCTION queue_peek(text, text, bigint, timestamptz, int) IS
+'Shows messages and takes nothing. Without a position or a time: what is still to be done, leased messages included; with one: everything that is kept from there on. partition: NULL = all, '''' = the default one. batch: at most so many. Allowed in read-only transactions. Errors: 42704, 42501, 22004, 22023 batch or position out of range, XX001 damaged file.';
+
+CREATE FUNCTION queue_transaction(operations jsonb) RETURNS jsonb
+AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_transaction(jsonb) IS
+'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"message_id": ...} or {"acked": n}. Errors: 22023 naming the operation, and those of queue_push and queue_ack.';
+
+-- Views
+
+CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT created_at timestamptz, OUT log_id bigint,
+                            OUT directory text, OUT partitions bigint, OUT damage text) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION qlog_queues() IS 'Rows of the view qlog_queues.';
+CREATE VIEW qlog_queues AS SELECT * FROM qlog_queues();
+COMMENT ON VIEW qlog_queues IS
+'Queues of this database that the role may use: owner, options that were set, log id, directory below qlog.data_directory, number of partitions, and where it is damaged (NULL = in service).';
+
+CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bigint, OUT dead bigint, OUT pushed bigint,
+                                 OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint, OUT bytes bigint,
+                                 OUT last_push timestamptz, OUT last_pop timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
+CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
+COMMENT ON VIEW qlog_stat_queues IS
+'Counters of the queues that the role may use: messages ready, leased and dead now; pushed, popped (deliveries), acknowledged, given back and expired since the queue was made; bytes written to its log. From counters: cheap enough to be read every second.';
+
+CREATE FUNCTION qlog_leases(OUT queue text, OUT partition text, OUT lease_id bigint, OUT messages bigint, OUT pid int,
+                            OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_leases' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION qlog_leases() IS 'Rows of the view qlog_leases.';
+CREATE VIEW qlog_leases AS SELECT * FROM qlog_leases();
+COMMENT ON VIEW qlog_leases IS
+'Leases on messages of queues that the role may use. pid: the backend whose transaction took it and is still open, leased_until is NULL meanwhile. in_transaction: it cannot expire now.';
+
+CREATE FUNCTION qlog_stat_log(OUT entries bigint, OUT bytes bigint, OUT fsyncs bigint, OUT fsync_time double precision,
+                              OUT group_size_avg double precision, OUT group_size_max bigint, OUT waits bigint, OUT durable_seq bigint,
+                              OUT checkpoint_seq bigint, OUT checkpoints bigint, OUT state_memory_used bigint, OUT state_memory_limit bigint,
+                              OUT index_memory_used bigint, OUT index_memory_limit bigint, OUT disk_free bigint) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_log' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
+COMMENT ON FUNCTION qlog_stat_log() IS 'The row of the view qlog_stat_log.';
+CREATE VIEW qlog_stat_log AS SELECT * FROM qlog_stat_log();
+COMMENT ON VIEW qlog_stat_log IS
+'The log of the server since its start: entries, bytes, syncs and milliseconds spent in them (qlog.track_timing), entries made durable by one flush, waits for the flush of another, newest durable and checkpointed entry; memory in use; bytes free on the file system.';
+
+CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
+                                  OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 3;
+COMMENT ON FUNCTION qlog_stat_workers() IS 'Rows of the view qlog_stat_workers.';
+CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
+COMMENT ON VIEW qlog_stat_workers IS
+'Background workers of qlog: what each does, its last error (NULL = none since it last succeeded), restarts, passes and milliseconds of the last one. Works while qlog is recovering or out of service, and says why.';
+
+CREATE FUNCTION qlog_files(OUT queue text, OUT file text, OUT file_id bigint, OUT bytes bigint, OUT state text) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_files_view' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files.';
+CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
+COMMENT ON VIEW qlog_files IS
+'Log files of the queues that the role may use, and of the system log (queue is NULL): path below qlog.data_directory, bytes on disk, and whether the file is active, closed, or made ahead.';
+
+-- What concerns the whole server is for monitoring roles.
+REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() TO pg_monitor;
+GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_leases TO PUBLIC;
+GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files TO pg_monitor;

@@ -1,0 +1,375 @@
+/*
+ * fn_stat.c
+ *		What the views show of queues, leases, the log and the workers.
+ *
+ * Rows are copied out under the shared state lock in steps of a bounded number of objects, and formed without it.
+ * Counters make every row O(1).  Queues are shown to those who may use them; the views over the whole server are
+ * restricted by their grants.
+ */
+#include "postgres.h"
+
+#include <sys/statvfs.h>
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "qlog_acl.h"
+#include "qlog_args.h"
+#include "qlog_guc.h"
+#include "qlog_options.h"
+#include "qlog_shmem.h"
+
+#include "../core/qc_cursor.h"
+#include "../core/qc_effect.h"
+#include "../core/qc_logfile.h"
+
+PG_FUNCTION_INFO_V1(qlog_queues);
+PG_FUNCTION_INFO_V1(qlog_stat_queues);
+PG_FUNCTION_INFO_V1(qlog_leases);
+PG_FUNCTION_INFO_V1(qlog_stat_log);
+PG_FUNCTION_INFO_V1(qlog_stat_workers);
+
+#define STEP 256				/* objects copied per hold of the lock */
+
+/* What is copied of a queue. */
+typedef struct QueueRow
+{
+	QcQueue		queue;
+	char		name[QLOG_NAME_MAX];
+	uint64		ready;
+	uint64		leased;
+	uint64		bytes;			/* written into its log */
+} QueueRow;
+
+static Datum
+name_datum(const char *name, size_t len)
+{
+	return PointerGetDatum(cstring_to_text_with_len(name, (int) len));
+}
+
+static void
+copy_queue(const QcQueue *queue, QueueRow *row)
+{
+	const QcLog *log = QC_AT(qlog_state, QcLog, queue->log);
+
+	row->queue = *queue;
+	memcpy(row->name, qc_name_at(qlog_state, queue->name), queue->name_len);
+	row->ready = row->leased = 0;
+	for (const QcGroup *group = QC_AT(qlog_state, QcGroup, queue->groups); group != NULL;
+		 group = QC_AT(qlog_state, QcGroup, group->next))
+	{
+		row->ready += group->nready;
+		row->leased += group->nleased;
+	}
+	row->bytes = log == NULL ? 0 : (log->file - 1) * qlog_segment_bytes() + log->tail;
+}
+
+/*
+ * Copy up to STEP queues of this database with ids above `after`, in the order of the list, which is that of creation.
+ * Queues that the role may not use are left out.
+ */
+static uint32
+copy_queues(uint64 *after, QueueRow *rows)
+{
+	uint32		n = 0;
+	QcQueue    *queue;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	queue = *after == 0 ? NULL : qc_queue_by_id(qlog_state, *after);
+	queue = queue == NULL ? QC_AT(qlog_state, QcQueue, qlog_state->queues.head) :
+		QC_AT(qlog_state, QcQueue, queue->all.next);
+	for (; queue != NULL && n < STEP; queue = QC_AT(qlog_state, QcQueue, queue->all.next))
+	{
+		if (queue->id <= *after)
+			continue;
+		*after = queue->id;
+		if (queue->database == MyDatabaseId &&
+			(queue->state == QC_QUEUE_LIVE || queue->state == QC_QUEUE_DROPPING))
+			copy_queue(queue, &rows[n++]);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return n;
+}
+
+typedef void (*QueueForm) (const QueueRow *row, Datum *values, bool *nulls);
+
+/* Put a row for each queue that the role may use. */
+static void
+each_queue(FunctionCallInfo fcinfo, QueueForm form)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	QueueRow   *rows = palloc(STEP * sizeof(QueueRow));
+	uint64		after = 0;
+	uint32		n;
+
+	while ((n = copy_queues(&after, rows)) > 0)
+	{
+		for (uint32 i = 0; i < n; i++)
+		{
+			Datum		values[20];
+			bool		nulls[20] = {false};
+
+			CHECK_FOR_INTERRUPTS();
+			if (!qlog_acl_allows(rows[i].queue.owner) && !superuser())
+				continue;
+			form(&rows[i], values, nulls);
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
+	}
+}
+
+static void
+form_queue(const QueueRow *row, Datum *values, bool *nulls)
+{
+	char		path[QC_PATH_MAX];
+
+	qc_path_log(path, (QcLayout) qlog_files()->layout, row->queue.log_id);
+	values[0] = name_datum(row->name, row->queue.name_len);
+	values[1] = ObjectIdGetDatum(row->queue.owner);
+	values[2] = qlog_options_show(&row->queue.options);
+	values[3] = TimestampTzGetDatum(qlog_timestamptz(row->queue.created_at));
+	values[4] = Int64GetDatum((int64) row->queue.log_id);
+	values[5] = CStringGetTextDatum(path);
+	values[6] = Int64GetDatum(row->queue.npartitions);
+	nulls[7] = !row->queue.damaged;
+	if (row->queue.damaged)
+		values[7] = CStringGetTextDatum(psprintf("file " UINT64_FORMAT ", byte " UINT64_FORMAT,
+												 row->queue.damage_file,
+												 row->queue.damage_position));
+}
+
+static void
+instant(Datum *value, bool *null, int64 unix_us)
+{
+	*null = unix_us == 0;
+	*value = TimestampTzGetDatum(qlog_timestamptz(unix_us));
+}
+
+static void
+form_stat(const QueueRow *row, Datum *values, bool *nulls)
+{
+	const QcQueue *queue = &row->queue;
+
+	values[0] = name_datum(row->name, queue->name_len);
+	values[1] = Int64GetDatum((int64) row->ready);
+	values[2] = Int64GetDatum((int64) row->leased);
+	values[3] = Int64GetDatum((int64) queue->dead);
+	values[4] = Int64GetDatum((int64) queue->pushed);
+	values[5] = Int64GetDatum((int64) queue->popped);
+	values[6] = Int64GetDatum((int64) queue->acked);
+	values[7] = Int64GetDatum((int64) queue->nacked);
+	values[8] = Int64GetDatum((int64) queue->expired);
+	values[9] = Int64GetDatum((int64) row->bytes);
+	instant(&values[10], &nulls[10], queue->last_push);
+	instant(&values[11], &nulls[11], queue->last_pop);
+}
+
+Datum
+qlog_queues(PG_FUNCTION_ARGS)
+{
+	qlog_enter_read("qlog_queues");
+	InitMaterializedSRF(fcinfo, 0);
+	each_queue(fcinfo, form_queue);
+	return (Datum) 0;
+}
+
+Datum
+qlog_stat_queues(PG_FUNCTION_ARGS)
+{
+	qlog_enter_read("qlog_stat_queues");
+	InitMaterializedSRF(fcinfo, 0);
+	each_queue(fcinfo, form_stat);
+	return (Datum) 0;
+}
+
+/* What is copied of a lease. */
+typedef struct LeaseRow
+{
+	QcLease		lease;
+	Oid			database;
+	Oid			owner;
+	char		queue[QLOG_NAME_MAX];
+	uint16		queue_len;
+	char		partition[QLOG_NAME_MAX];
+	uint16		partition_len;
+} LeaseRow;
+
+static void
+copy_lease(const QcLease *lease, LeaseRow *row)
+{
+	const QcQueue *queue = QC_AT(qlog_state, QcQueue, lease->queue);
+	const QcSlot *slot = QC_AT(qlog_state, QcSlot, lease->slots.head);
+
+	row->lease = *lease;
+	row->database = queue->database;
+	row->owner = queue->owner;
+	row->queue_len = queue->name_len;
+	memcpy(row->queue, qc_name_at(qlog_state, queue->name), queue->name_len);
+	row->partition_len = 0;
+	if (slot != NULL)
+	{
+		const QcPartition *partition = QC_AT(qlog_state, QcPartition,
+											 QC_AT(qlog_state, QcCursor, slot->cursor)->partition);
+
+		row->partition_len = partition->name_len;
+		memcpy(row->partition, qc_name_at(qlog_state, partition->name), partition->name_len);
+	}
+}
+
+/*
+ * Copy all leases: they are as many as consumers hold, and a list without order has no place to go on from.  The buffer
+ * grows outside the lock until they fit.
+ */
+static LeaseRow *
+copy_leases(uint32 *n)
+{
+	LeaseRow   *rows = NULL;
+	uint32		max = 0;
+
+	for (;;)
+	{
+		uint32		have = 0;
+		uint32		need;
+
+		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+		need = qlog_state->lease_ids.count;
+		for (QcRef ref = qlog_state->leases.head; ref != 0 && need <= max;
+			 ref = QC_AT(qlog_state, QcLease, ref)->all.next)
+			copy_lease(QC_AT(qlog_state, QcLease, ref), &rows[have++]);
+		LWLockRelease(&qlog_shared->state_lock);
+		if (need <= max)
+		{
+			*n = have;
+			return rows;
+		}
+		max = need + STEP;
+		if (rows != NULL)
+			pfree(rows);
+		rows = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max * sizeof(LeaseRow));
+	}
+}
+
+Datum
+qlog_leases(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	TimestampTz now = GetCurrentTimestamp();
+	int64		monotonic = qlog_monotonic();
+	LeaseRow   *rows;
+	uint32		n;
+
+	qlog_enter_read("qlog_leases");
+	InitMaterializedSRF(fcinfo, 0);
+	rows = copy_leases(&n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		const LeaseRow *row = &rows[i];
+		bool		held = row->lease.owner != 0;
+		Datum		values[8];
+		bool		nulls[8] = {false};
+
+		if (row->database != MyDatabaseId || (!qlog_acl_allows(row->owner) && !superuser()))
+			continue;
+		values[0] = name_datum(row->queue, row->queue_len);
+		values[1] = name_datum(row->partition, row->partition_len);
+		values[2] = Int64GetDatum((int64) row->lease.id);
+		values[3] = Int64GetDatum(row->lease.nslots);
+		nulls[4] = !held;
+		values[4] = Int32GetDatum((int32) row->lease.owner);
+		values[5] = TimestampTzGetDatum(qlog_timestamptz(row->lease.leased_at));
+		nulls[6] = held;
+		values[6] = TimestampTzGetDatum(now + (row->lease.deadline - monotonic));
+		values[7] = BoolGetDatum(held || row->lease.pin_seq != 0);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* Free bytes of the file system that holds the data directory; -1 when they cannot be told. */
+static int64
+disk_free(void)
+{
+	struct statvfs fs;
+
+	if (statvfs(qlog_directory(), &fs) != 0)
+		return -1;
+	return (int64) fs.f_bavail * (int64) fs.f_frsize;
+}
+
+Datum
+qlog_stat_log(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	QcCounters	counters;
+	uint64		used[QC_BUDGET_COUNT];
+	uint64		limit[QC_BUDGET_COUNT];
+	uint64		checkpoint_seq;
+	int64		space = disk_free();
+	Datum		values[15];
+	bool		nulls[15] = {false};
+
+	qlog_enter_read("qlog_stat_log");
+	InitMaterializedSRF(fcinfo, 0);
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	counters = qlog_state->counters;
+	checkpoint_seq = qlog_state->checkpoint_seq;
+	for (int i = 0; i < QC_BUDGET_COUNT; i++)
+		qc_mem_usage(&qlog_state->mem, (QcBudget) i, &used[i], &limit[i]);
+	LWLockRelease(&qlog_shared->state_lock);
+	values[0] = Int64GetDatum((int64) counters.entries);
+	values[1] = Int64GetDatum((int64) counters.bytes);
+	values[2] = Int64GetDatum((int64) counters.fsyncs);
+	values[3] = Float8GetDatum((double) counters.fsync_us / 1000.0);
+	nulls[4] = counters.groups == 0;
+	values[4] = Float8GetDatum(counters.groups == 0 ? 0 :
+							   (double) counters.grouped / (double) counters.groups);
+	values[5] = Int64GetDatum((int64) counters.group_max);
+	values[6] = Int64GetDatum((int64) counters.waits);
+	values[7] = Int64GetDatum((int64) qc_ring_durable(qlog_ring));
+	values[8] = Int64GetDatum((int64) checkpoint_seq);
+	values[9] = Int64GetDatum((int64) counters.checkpoints);
+	values[10] = Int64GetDatum((int64) used[QC_BUDGET_STATE]);
+	values[11] = Int64GetDatum((int64) limit[QC_BUDGET_STATE]);
+	values[12] = Int64GetDatum((int64) used[QC_BUDGET_INDEX]);
+	values[13] = Int64GetDatum((int64) limit[QC_BUDGET_INDEX]);
+	nulls[14] = space < 0;
+	values[14] = Int64GetDatum(space);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	return (Datum) 0;
+}
+
+/* Works while qlog is recovering or out of service: this view says why. */
+Datum
+qlog_stat_workers(PG_FUNCTION_ARGS)
+{
+	static const char *const roles[QLOG_WORKER_COUNT] = {"checkpointer", "guard 1", "guard 2"};
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	if (qlog_shared == NULL)
+		qlog_gate_check();
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < QLOG_WORKER_COUNT; i++)
+	{
+		const QlogWorker *worker = &qlog_shared->workers[i];
+		Datum		values[8];
+		bool		nulls[8] = {false};
+
+		values[0] = CStringGetTextDatum(roles[i]);
+		nulls[1] = worker->pid == 0;
+		values[1] = Int32GetDatum((int32) worker->pid);
+		values[2] = CStringGetTextDatum(worker->state);
+		nulls[3] = worker->last_error[0] == '\0';
+		values[3] = CStringGetTextDatum(worker->last_error);
+		values[4] = Int64GetDatum(worker->restarts);
+		values[5] = Int64GetDatum((int64) worker->passes);
+		nulls[6] = worker->last_pass_at == 0;
+		values[6] = TimestampTzGetDatum(worker->last_pass_at);
+		nulls[7] = worker->passes == 0;
+		values[7] = Float8GetDatum((double) worker->last_pass_us / 1000.0);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
