@@ -1,0 +1,200 @@
+/*
+ * sim_oracle.h
+ *		The model that the simulation is judged by: what clients asked for, what they were told, and what follows.
+ *
+ * Knows nothing of qlog's code or files.  Transactions, messages and queues have numbers of its own; messages tell
+ * theirs in their payload.  Each function that judges returns false and leaves a sentence in `complaint` when a promise
+ * is broken:
+ *
+ *	 - a transaction is there with all its pushes, acknowledgements and queues, or with none of them;
+ *	 - one whose commit was told is there; one whose rollback was told is not;
+ *	 - one that changed tables is there exactly when its row is in the table, after every crash;
+ *	 - a message stands in its partition once, where it was first seen, behind all that were committed before its own
+ *	   commit began;
+ *	 - it is done only by a transaction that is there and acknowledged it, and then it never comes back;
+ *	 - it is not delivered while somebody else's lease on it runs, nor before its row is visible;
+ *	 - its attempts never go down, as far as they were durable.
+ *
+ * After a crash the fate of a transaction whose commit nobody was told is what is seen of it, once and for all.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_NONE		UINT32_MAX
+#define SIM_DEAD_LANE	UINT32_MAX	/* in place of a partition's number */
+#define SIM_AUTO		UINT32_MAX	/* creator of a queue that a push has made on its way */
+
+typedef enum SimFate
+{
+	SIM_OPEN,					/* running */
+	SIM_ABORTED,				/* rolled back, and told so */
+	SIM_COMMITTED,				/* committed, and told so */
+	SIM_WEAK,					/* told, but asynchronous: it may be lost */
+	SIM_DOUBT,					/* the server died before it could tell, or after a weak commit */
+	SIM_IN,						/* seen to be there after a crash */
+	SIM_OUT						/* seen not to be there */
+} SimFate;
+
+typedef struct SimTxn
+{
+	bool		joint;
+	bool		visible;		/* joint: its row is visible */
+	SimFate		fate;
+	uint64_t	began;			/* when its commit began; 0 = not yet */
+	uint64_t	told;			/* when its commit was told */
+	uint32_t	first_message;
+	uint32_t	nmessages;
+	uint32_t	creates;		/* queue, SIM_NONE = none */
+	uint32_t	drops;
+	uint8_t		evidence;		/* while a crash is judged: 1 = there, 2 = not there */
+} SimTxn;
+
+typedef struct SimMessage
+{
+	uint32_t	txn;
+	uint32_t	queue;
+	uint32_t	partition;
+	bool		settled;		/* done by a transaction that is there for sure */
+	uint64_t	position;		/* UINT64_MAX = never seen */
+	uint32_t	answering;		/* transaction whose commit acknowledges it just now, SIM_NONE */
+	uint32_t	lease;			/* number of the delivery that holds it, 0 = none known */
+	int64_t		lease_until;
+	uint32_t	attempt;		/* last one told, in this life of the server */
+	uint32_t	attempt_sure;	/* durable for sure */
+	uint64_t	attempt_told;	/* when `attempt` was told */
+	uint8_t		seen;			/* while a crash is judged: times in its partition */
+	uint8_t		seen_dead;		/* ... and in the dead lane */
+	bool		seen_done;
+	uint8_t		answered;		/* ... and answers of transactions that are there */
+	uint8_t		rejected;		/* ... rejections among these */
+} SimMessage;
+
+typedef struct SimAnswer
+{
+	uint32_t	txn;
+	uint32_t	message;
+	bool		dead;			/* rejected: a copy stands in the dead lane */
+} SimAnswer;
+
+typedef struct SimQueue
+{
+	uint32_t	name;
+	uint64_t	id;				/* the server's */
+	uint32_t	creator;
+	bool		ordered;
+	bool		gone;			/* lost with its creation, or dropped for sure */
+	bool		seen;			/* while a crash is judged: it is there */
+	bool		damaged;		/* ... and out of service */
+} SimQueue;
+
+typedef struct SimOracle
+{
+	uint64_t	clock;			/* of things told and begun */
+	uint64_t	sure;			/* commits told and durable in the logs began as late as this */
+	uint32_t	ntxns;
+	uint32_t	cap_txns;
+	SimTxn	   *txns;
+	uint32_t	nmessages;
+	uint32_t	cap_messages;
+	SimMessage *messages;
+	uint32_t	nanswers;
+	uint32_t	cap_answers;
+	SimAnswer  *answers;
+	uint32_t	nqueues;
+	uint32_t	cap_queues;
+	SimQueue   *queues;
+	uint32_t	leases;
+	char		complaint[400];
+} SimOracle;
+
+/* A message as the server shows it. */
+typedef enum SimSeenState
+{
+	SIM_READY,
+	SIM_LEASED,
+	SIM_DONE
+} SimSeenState;
+
+typedef struct SimSeen
+{
+	uint32_t	txn;			/* from its payload */
+	uint32_t	index;
+	uint64_t	queue;			/* the server's id */
+	uint32_t	partition;		/* or SIM_DEAD_LANE */
+	uint64_t	position;
+	SimSeenState state;
+	uint32_t	attempt;
+} SimSeen;
+
+typedef struct SimSeenQueue
+{
+	uint64_t	id;
+	uint32_t	name;
+	bool		damaged;		/* out of service: nothing is expected of it */
+} SimSeenQueue;
+
+/* Everything that a server shows after a crash: messages by queue, partition and position. */
+typedef struct SimView
+{
+	uint32_t	nqueues;
+	const SimSeenQueue *queues;
+	uint32_t	nmessages;
+	const SimSeen *messages;
+	const uint8_t *rows;		/* per transaction: its row is in the table */
+	bool		machine_lived;	/* only the processes died: everything told was in the files */
+	bool		lossy;			/* a copy: what did not change tables may be missing, even if told */
+} SimView;
+
+extern SimOracle *sim_oracle_new(void);
+extern SimOracle *sim_oracle_copy(const SimOracle *from);
+extern void sim_oracle_free(SimOracle *o);
+
+/* ---- what clients ask for ---- */
+
+extern uint32_t sim_oracle_begin(SimOracle *o, bool joint);
+extern uint32_t sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered,
+								 uint32_t creator);
+extern void sim_oracle_drop(SimOracle *o, uint32_t txn, uint32_t queue);
+
+/* Messages of one transaction are announced without others in between; returns the message's number. */
+extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition);
+extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, bool dead);
+
+/* ---- what becomes of it ---- */
+
+/* The commit begins; what it acknowledges belongs to it until it has ended. */
+extern void sim_oracle_committing(SimOracle *o, uint32_t txn);
+extern void sim_oracle_visible(SimOracle *o, uint32_t txn);
+
+/* Told: committed.  sure = it was waited for; logged = in the logs (not only in the WAL). */
+extern void sim_oracle_committed(SimOracle *o, uint32_t txn, bool sure, bool logged);
+extern void sim_oracle_aborted(SimOracle *o, uint32_t txn);
+
+/* Delivered at `now`: numbers of the messages are put into out; *lease numbers the delivery. */
+extern bool sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int64_t now,
+							  uint32_t *out, uint32_t *lease);
+
+/* The lease runs until then, or has ended as far as these messages are concerned. */
+extern void sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until);
+extern void sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message);
+
+/* ---- after a crash ---- */
+
+/* The server is gone: whatever was not told is in doubt. */
+extern void sim_oracle_crashed(SimOracle *o);
+
+/* Judge what the recovered server shows. */
+extern bool sim_oracle_recovered(SimOracle *o, const SimView *view);
+
+/* Messages that must be delivered, or may be: expected[m] = 1 when message m is there and not done. */
+extern void sim_oracle_expected(const SimOracle *o, uint8_t *expected);
+
+/* Leave a complaint; returns false. */
+extern bool sim_oracle_complain(SimOracle *o, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+
+#endif							/* SIM_ORACLE_H */
