@@ -1,0 +1,191 @@
+/*
+ * qlog_dump_dir.c
+ *		A data directory, or what is left of one: every log in either layout, then the stash.
+ *
+ * Neither IDENTITY nor LANES is needed: the directories of logs are found by their names.
+ */
+#include "qlog_dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "qc_dir.h"
+
+/* The files of one log, and which of them is being read. */
+typedef struct LogFiles
+{
+	Dump	   *dump;
+	QcLayout	layout;
+	uint64_t	log;
+	uint64_t   *ids;
+	uint32_t	count;
+	uint32_t	at;
+} LogFiles;
+
+/* Does a file behind the current one hold a record? */
+static bool
+later_record(void *context)
+{
+	const LogFiles *files = context;
+	bool		found = false;
+
+	for (uint32_t i = files->at + 1; i < files->count && !found; i++)
+	{
+		char		path[QC_PATH_MAX];
+		DumpFile	file;
+		QcError		err;
+
+		qc_path_file(path, files->layout, files->log, files->ids[i], "qlog");
+		if (dump_read_file(files->dump, path, &file, &err) == QC_OK)
+			found = dump_holds_record(&file);
+		else
+			dump_fail(files->dump, &err);
+		free(file.bytes);
+	}
+	return found;
+}
+
+/* Compare the index of the current file with it, if there is one. */
+static void
+check_index(const LogFiles *files, const DumpFile *log_file, uint64_t length)
+{
+	char		path[QC_PATH_MAX];
+	DumpFile	file;
+	QcError		err;
+	QcStatus	status;
+
+	qc_path_file(path, files->layout, files->log, files->ids[files->at], "qidx");
+	status = dump_read_file(files->dump, path, &file, &err);
+	if (status == QC_OK)
+		dump_index(files->dump, &file, files->ids[files->at], log_file, length);
+	else if (status != QC_MISSING)
+		dump_fail(files->dump, &err);
+	free(file.bytes);
+}
+
+/* Files are removed from the oldest on only: no number is missing in between. */
+static void
+check_numbers(const LogFiles *files, DumpStats *stats)
+{
+	for (uint32_t i = 1; i < files->count; i++)
+	{
+		char		path[QC_PATH_MAX];
+
+		if (files->ids[i] == files->ids[i - 1] + 1)
+			continue;
+		qc_path_file(path, files->layout, files->log, files->ids[i - 1] + 1, "qlog");
+		dump_damage(files->dump, stats, path, UINT64_MAX, 0, "log file is missing");
+	}
+}
+
+static void
+dump_log(Dump *dump, QcLayout layout, uint64_t id)
+{
+	DumpLog		log = {.known = true,.id = id};
+	LogFiles	files = {.dump = dump,.layout = layout,.log = id};
+	QcError		err;
+
+	if (qc_dir_files(dump->io, layout, id, &files.ids, &files.count, &err) != QC_OK)
+	{
+		dump_fail(dump, &err);
+		return;
+	}
+	check_numbers(&files, &log.stats);
+	if (dump->parts != NULL)
+		dump_parts_log(dump->parts, id);
+	for (; files.at < files.count && !dump_limit_reached(dump); files.at++)
+	{
+		char		path[QC_PATH_MAX];
+		DumpFile	file;
+		uint64_t	length;
+
+		qc_path_file(path, layout, id, files.ids[files.at], "qlog");
+		if (dump_read_file(dump, path, &file, &err) != QC_OK)
+		{
+			dump_fail(dump, &err);
+			continue;
+		}
+		length = dump_log_file(dump, &log, &file, files.ids[files.at], later_record, &files);
+		if (dump->options.verify)
+			check_index(&files, &file, length);
+		free(file.bytes);
+	}
+	free(files.ids);
+	if (dump->options.stats && !dump->options.quiet)
+		dump_stats_print(dump, "log", &log, &log.stats);
+	dump_stats_add(&dump->total, &log.stats);
+}
+
+/* All logs of one layout; returns how many there are. */
+static uint32_t
+dump_logs(Dump *dump, QcLayout layout)
+{
+	const DumpOptions *options = &dump->options;
+	uint64_t   *logs;
+	uint32_t	count;
+	uint32_t	found = 0;
+	QcError		err;
+
+	if (qc_dir_logs(dump->io, layout, &logs, &count, &err) != QC_OK)
+	{
+		dump_fail(dump, &err);
+		return 0;
+	}
+	for (uint32_t i = 0; i < count && !dump_limit_reached(dump); i++)
+	{
+		if (options->one_log && logs[i] != options->log)
+			continue;
+		found++;
+		dump_log(dump, layout, logs[i]);
+	}
+	free(logs);
+	return found;
+}
+
+/* The stash, which is there only between redo and recovery. */
+static void
+dump_stash_of_directory(Dump *dump)
+{
+	DumpFile	file;
+	QcError		err;
+	QcStatus	status = dump_read_file(dump, QC_STASH_PATH, &file, &err);
+
+	if (status == QC_OK)
+		dump_stash(dump, &file);
+	else if (status != QC_MISSING)
+		dump_fail(dump, &err);
+	free(file.bytes);
+}
+
+void
+dump_directory(Dump *dump)
+{
+	const DumpOptions *options = &dump->options;
+	bool		everything = !options->one_log && !options->one_partition &&
+		options->kind == DUMP_ANY && options->effect == DUMP_ANY;
+	uint32_t	found;
+	QcError		err;
+
+	if (options->verify && !options->one_log)
+		dump->parts = dump_parts_create();
+	if (dump_shows_lines(dump) && everything)
+	{
+		dump_text_file(dump, "IDENTITY");
+		dump_text_file(dump, "qlog/LANES");
+	}
+	found = dump_logs(dump, QC_LAYOUT_FLAT);
+	if (!dump->failed)
+		found += dump_logs(dump, QC_LAYOUT_HIERARCHICAL);
+	if (found == 0 && !dump->failed)
+	{
+		(void) qc_error_at(&err, QC_MISSING, options->path, UINT64_MAX,
+						   options->one_log ? "directory holds no such log" : "directory holds no log");
+		dump_fail(dump, &err);
+	}
+	if (everything && !dump_limit_reached(dump))
+		dump_stash_of_directory(dump);
+	if (dump->parts != NULL)
+		dump_parts_compare(dump);
+	dump_parts_free(dump->parts);
+	dump->parts = NULL;
+}
