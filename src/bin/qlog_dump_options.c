@@ -21,7 +21,8 @@ enum
 	OPTION_TYPE,
 	OPTION_PAYLOAD,
 	OPTION_FORMAT,
-	OPTION_VERIFY
+	OPTION_VERIFY,
+	OPTION_HELP
 };
 
 static const struct option long_options[] = {
@@ -38,7 +39,7 @@ static const struct option long_options[] = {
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"verify", no_argument, NULL, OPTION_VERIFY},
 	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, '?'},
+	{"help", no_argument, NULL, OPTION_HELP},
 	{NULL, 0, NULL, 0}
 };
 
@@ -196,12 +197,12 @@ dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 	};
 	optind = 0;					/* of the GNU C library: begin anew */
 	opterr = 0;
-	optopt = '?';				/* what getopt does not know changes it, -? does not */
-	while ((option = getopt_long(argc, argv, "p:s:e:n:qzV?", long_options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "p:s:e:n:qzV", long_options, NULL)) != -1)
 	{
+		/* -? is an option that getopt does not know */
 		if (option == '?' && optopt != '?')
 			return refuse(errors, "unknown option or missing argument", argv[optind - 1]);
-		if (option == '?')
+		if (option == '?' || option == OPTION_HELP)
 		{
 			print_help(out);
 			return DUMP_PARSED_DONE;

@@ -2,10 +2,10 @@
  * qlog_dump_parts.c
  *		Parts of entries over several logs, compared after all logs were read.
  *
- * What is told apart: a stub that contradicts the whole entry is damage.  A part that is missing at the end of
- * a log is damage when its seq was known durable, because files at the end are never reclaimed; otherwise it is
- * what a crash leaves, and recovery cuts from there.  A part missing further down may have been reclaimed, which
- * only the checkpoint knows: it is reported as incomplete and judged no further.
+ * What is told apart: a stub that contradicts the whole entry is damage.  A part that is missing behind the first
+ * record of its log is damage when its seq was known durable, because files are reclaimed from the oldest on only;
+ * otherwise it is what a crash leaves, and recovery cuts from there.  A part that would stand before the first record
+ * may have been reclaimed, which only the checkpoint knows: it is reported as incomplete and judged no further.
  */
 #include "qlog_dump.h"
 
@@ -35,11 +35,11 @@ typedef struct Share
 	uint64_t	records;		/* message records that its append effects name */
 } Share;
 
-typedef struct LogEnd
+typedef struct LogStart
 {
 	uint64_t	log;
-	uint64_t	last_seq;
-} LogEnd;
+	uint64_t	first_seq;		/* 0 = no record */
+} LogStart;
 
 struct DumpParts
 {
@@ -49,7 +49,7 @@ struct DumpParts
 	Share	   *shares;
 	size_t		nshares;
 	size_t		shares_cap;
-	LogEnd	   *logs;
+	LogStart	   *logs;
 	size_t		nlogs;
 	size_t		logs_cap;
 	uint64_t	open_seq;		/* entry whose message records were added last */
@@ -102,10 +102,10 @@ dump_parts_log(DumpParts *parts, uint64_t log)
 
 	parts->open_seq = 0;
 	parts->open_records = 0;
-	if (!grow(parts, &array, parts->nlogs, &parts->logs_cap, sizeof(LogEnd)))
+	if (!grow(parts, &array, parts->nlogs, &parts->logs_cap, sizeof(LogStart)))
 		return;
 	parts->logs = array;
-	parts->logs[parts->nlogs++] = (LogEnd)
+	parts->logs[parts->nlogs++] = (LogStart)
 	{
 		.log = log
 	};
@@ -200,13 +200,14 @@ dump_parts_add(DumpParts *parts, const QcRecord *record)
 		parts->last_seq = record->seq;
 	if (record->seq != parts->open_seq)
 		parts->open_records = 0;
+	if (parts->logs[parts->nlogs - 1].first_seq == 0)
+		parts->logs[parts->nlogs - 1].first_seq = record->seq;
 	parts->open_seq = record->seq;
 	parts->open_records += record->kind == QC_KIND_MESSAGES;
 	if (!read_part(parts, record, &part) || parts->no_memory)
 		return;
 	part.log = parts->logs[parts->nlogs - 1].log;
 	part.records = parts->open_records;
-	parts->logs[parts->nlogs - 1].last_seq = record->seq;
 	if (!grow(parts, &array, parts->nparts, &parts->parts_cap, sizeof(Part)))
 		return;
 	parts->parts = array;
@@ -236,7 +237,7 @@ find_part(const DumpParts *parts, uint64_t seq, uint64_t log)
 	return bsearch(&key, parts->parts, parts->nparts, sizeof(Part), compare_parts);
 }
 
-static const LogEnd *
+static const LogStart *
 find_log(const DumpParts *parts, uint64_t log)
 {
 	for (size_t i = 0; i < parts->nlogs; i++)
@@ -277,12 +278,12 @@ static void
 judge_missing(Dump *dump, const Part *whole, uint64_t log)
 {
 	const DumpParts *parts = dump->parts;
-	const LogEnd *end = find_log(parts, log);
+	const LogStart *start = find_log(parts, log);
 
 	/* the log of a queue that was dropped */
-	if (end == NULL)
+	if (start == NULL)
 		return;
-	if (whole->seq <= parts->durable_seq && end->last_seq < whole->seq)
+	if (whole->seq <= parts->durable_seq && start->first_seq <= whole->seq)
 		report_damage(dump, whole->seq, log, "its part was durable and is not there");
 	else
 		print_incomplete(dump, whole, log, "part is missing");

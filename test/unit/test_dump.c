@@ -1,0 +1,447 @@
+/*
+ * test_dump.c
+ *		qlog_dump on directories made by hand: what it prints, what it finds, how it exits.
+ *
+ * A directory is made on the simulated disk and copied into real files below the current directory, because
+ * qlog_dump reads those.  Damage is done to the copy's source.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../../src/bin/qlog_dump.h"
+#include "handmade.h"
+#include "qc_read.h"
+#include "unit.h"
+
+#define ROOT "dump_data"
+#define LOG1 ROOT "/qlog/q1/r00000001.qlog"
+
+static Hand hand;
+static HandEntry entry;
+static HandEntry pop;
+static char *output;
+static char *errors;
+
+/* Run qlog_dump on arguments[0], unless that is NULL, with the others as options; fills output and errors. */
+static int
+dump_with(const char *const *arguments)
+{
+	char	   *argv[12] = {(char *) "qlog_dump"};
+	int			argc = 1;
+	size_t		out_len;
+	size_t		errors_len;
+	FILE	   *out;
+	FILE	   *err;
+	int			code;
+
+	for (const char *const *option = arguments + 1; *option != NULL; option++)
+		argv[argc++] = (char *) *option;
+	if (arguments[0] != NULL)
+		argv[argc++] = (char *) arguments[0];
+	free(output);
+	free(errors);
+	out = open_memstream(&output, &out_len);
+	err = open_memstream(&errors, &errors_len);
+	code = dump_main(argc, argv, out, err);
+	fclose(out);
+	fclose(err);
+	return code;
+}
+
+#define DUMP(...) dump_with((const char *const[]) {__VA_ARGS__, NULL, NULL})
+
+static int
+occurrences(const char *what)
+{
+	int			n = 0;
+
+	for (const char *at = output; (at = strstr(at, what)) != NULL; at += strlen(what))
+		n++;
+	return n;
+}
+
+/* Copy one file of the simulated disk. */
+static void
+copy_file(const char *path)
+{
+	static uint8_t bytes[HAND_ALLOCATED];
+	char		target[QC_PATH_MAX + 16];
+	QcHandle	handle;
+	size_t		done = 0;
+	FILE	   *to;
+
+	if (hand.io->open(hand.io->context, path, 0, &handle) != 0)
+		return;
+	CHECK(hand.io->read(hand.io->context, handle, bytes, sizeof(bytes), 0, &done) == 0);
+	hand.io->close(hand.io->context, handle);
+	(void) snprintf(target, sizeof(target), ROOT "/%s", path);
+	to = fopen(target, "wb");
+	if (CHECK(to != NULL))
+	{
+		CHECK_U64(fwrite(bytes, 1, done, to), done);
+		fclose(to);
+	}
+}
+
+static void
+make_directories(const char *path)
+{
+	char		part[QC_PATH_MAX + 16];
+
+	(void) snprintf(part, sizeof(part), ROOT "/%s", path);
+	for (char *at = strchr(part, '/'); at != NULL; at = strchr(at + 1, '/'))
+	{
+		*at = '\0';
+		(void) mkdir(part, 0700);
+		*at = '/';
+	}
+	(void) mkdir(part, 0700);
+}
+
+/* Copy the logs; what an earlier test copied and this one does not have is removed. */
+static void
+copy_out(void)
+{
+	char		path[QC_PATH_MAX];
+
+	CHECK(system("rm -rf " ROOT) == 0);
+	for (int i = 0; i < hand.nlogs; i++)
+	{
+		qc_path_log(path, hand.files.layout, hand.logs[i].log);
+		make_directories(path);
+		for (uint64_t file = 1; file <= hand.logs[i].file; file++)
+		{
+			qc_path_file(path, hand.files.layout, hand.logs[i].log, file, "qlog");
+			copy_file(path);
+			qc_path_file(path, hand.files.layout, hand.logs[i].log, file, "qidx");
+			copy_file(path);
+		}
+	}
+}
+
+/* Two queues; a solo record, an entry over both, an answer with items, one more solo record. */
+static void
+begin(QcLayout layout)
+{
+	QcDeliver	deliver = {.lease = 77, .queue = 1, .group = 3, .lease_us = 60000000};
+	QcDeliverItem item = {.partition = 101, .first = 0, .count = 2, .attempt = 1};
+
+	hand_begin(&hand, layout, 1);
+	hand.epoch = 500;
+	hand_entry(&entry, 1, 0, 0);
+	hand_queue(&entry, 1, "first");
+	hand_queue(&entry, 2, "second queue");
+	hand_write_entry(&hand, &entry);
+	hand.durable = 1;
+	(void) hand_solo(&hand, 1, 2, 101, 0, 2);
+	hand_entry(&entry, 3, 900, QC_ENTRY_CARRIED);
+	hand_push(&entry, 1, 101, 2, 1);
+	hand_push(&entry, 2, 102, 0, 2);
+	hand_write_entry(&hand, &entry);
+	hand_entry(&pop, 4, 0, 0);
+	hand_effect(&pop, QC_EFFECT_DELIVER, &deliver, 1);
+	hand_item(&pop, QC_EFFECT_DELIVER, &item);
+	hand_write_entry(&hand, &pop);
+	hand.durable = 4;
+	(void) hand_solo(&hand, 1, 5, 101, 3, 1);
+}
+
+static void
+end(void)
+{
+	hand_end(&hand);
+}
+
+/* Turn one bit of a written byte over. */
+static void
+flip(uint64_t log, uint64_t position)
+{
+	uint8_t		byte;
+
+	hand_read(&hand, log, 1, position, &byte, 1);
+	byte ^= 0x40;
+	hand_write(&hand, log, 1, position, &byte, 1);
+}
+
+static const char golden_text[] =
+"file path=qlog/q0/r00000001.qlog size=65536 id=1 state=created-ahead\n"
+"record at=32 size=190 seq=1 kind=entry copies=1 epoch=500 "
+"created_at=1970-01-01T00:00:01.000001Z flags=none durable_seq=0 xid=0 logs=0\n"
+"  queue_create queue=1 database=1 owner=10 log=1 default_partition=101 name=first "
+"options=\"\"\n"
+"  queue_create queue=2 database=1 owner=10 log=2 default_partition=102 "
+"name=\"second queue\" options=\"\"\n"
+"record at=222 size=153 seq=4 kind=entry copies=1 epoch=500 "
+"created_at=1970-01-01T00:00:01.000004Z flags=none durable_seq=1 xid=0 logs=0\n"
+"  deliver lease=77 queue=1 group=3 lease_us=60000000\n"
+"    item partition=101 first=0 count=2 attempt=1\n"
+"end at=375 state=zeros bytes=65161\n"
+"file path=qlog/q1/r00000001.qlog size=65536 id=1 state=created-ahead\n"
+"record at=32 size=139 seq=2 kind=solo partition=101 first=0 count=2 durable_seq=1 "
+"created_at=1970-01-01T00:00:01.000002Z\n"
+"  message position=0 id=65000000-0000-0000-0000-000000000000 bytes=2 data=m0\n"
+"  message position=1 id=65000000-0000-0000-0100-000000000000 bytes=2 data=m1\n"
+"record at=171 size=90 seq=3 kind=messages partition=101 first=2 count=1 "
+"created_at=1970-01-01T00:00:01.000003Z\n"
+"  message position=2 id=65000000-0000-0000-0200-000000000000 bytes=2 data=m2\n"
+"record at=261 size=173 seq=3 kind=entry copies=2 epoch=500 "
+"created_at=1970-01-01T00:00:01.000003Z flags=carried durable_seq=1 xid=900 logs=1,2\n"
+"  append partition=101 log=1 first=2 count=1 records=1\n"
+"  append partition=102 log=2 first=0 count=2 records=1\n"
+"record at=434 size=98 seq=5 kind=solo partition=101 first=3 count=1 durable_seq=4 "
+"created_at=1970-01-01T00:00:01.000005Z\n"
+"  message position=3 id=65000000-0000-0000-0300-000000000000 bytes=2 data=m3\n"
+"end at=532 state=zeros bytes=65004\n"
+"file path=qlog/q2/r00000001.qlog size=65536 id=1 state=created-ahead\n"
+"record at=32 size=131 seq=3 kind=messages partition=102 first=0 count=2 "
+"created_at=1970-01-01T00:00:01.000003Z\n"
+"  message position=0 id=66000000-0000-0000-0000-000000000000 bytes=2 data=m0\n"
+"  message position=1 id=66000000-0000-0000-0100-000000000000 bytes=2 data=m1\n"
+"record at=163 size=61 seq=3 kind=stub copies=2 epoch=500 "
+"entry_digest=6fc574d2137c43ad entry_bytes=124 created_at=1970-01-01T00:00:01.000003Z\n"
+"end at=224 state=zeros bytes=65312\n";
+
+/* The listing of everything, word by word. */
+static void
+text_of_a_directory(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--payload=text"), DUMP_EXIT_CLEAN);
+	CHECK_STR(output, golden_text);
+	CHECK_STR(errors, "");
+	end();
+}
+
+static const char golden_json[] =
+"{\"type\":\"file\",\"path\":\"dump_data/qlog/q1/r00000001.qlog\",\"size\":65536,"
+"\"id\":1,\"state\":\"created-ahead\"}\n"
+"{\"type\":\"record\",\"at\":32,\"size\":139,\"seq\":2,\"kind\":\"solo\","
+"\"partition\":101,\"first\":0,\"count\":2,\"durable_seq\":1,\"created_at\":1000002,"
+"\"messages\":[{\"type\":\"message\",\"position\":0,"
+"\"id\":\"65000000-0000-0000-0000-000000000000\",\"bytes\":2,\"data_hex\":\"6d30\"},"
+"{\"type\":\"message\",\"position\":1,"
+"\"id\":\"65000000-0000-0000-0100-000000000000\",\"bytes\":2,\"data_hex\":\"6d31\"}]}\n"
+"{\"type\":\"record\",\"at\":171,\"size\":90,\"seq\":3,\"kind\":\"messages\","
+"\"partition\":101,\"first\":2,\"count\":1,\"created_at\":1000003,"
+"\"messages\":[{\"type\":\"message\",\"position\":2,"
+"\"id\":\"65000000-0000-0000-0200-000000000000\",\"bytes\":2,\"data_hex\":\"6d32\"}]}\n"
+"{\"type\":\"record\",\"at\":261,\"size\":173,\"seq\":3,\"kind\":\"entry\","
+"\"copies\":2,\"epoch\":500,\"created_at\":1000003,\"flags\":\"carried\","
+"\"durable_seq\":1,\"xid\":900,\"logs\":[1,2],\"effects\":[{\"type\":\"append\","
+"\"partition\":101,\"log\":1,\"first\":2,\"count\":1,\"records\":1},"
+"{\"type\":\"append\",\"partition\":102,\"log\":2,\"first\":0,\"count\":2,"
+"\"records\":1}]}\n";
+
+static void
+json_of_a_file(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(LOG1, "--format=json", "--payload=hex", "-n", "3"), DUMP_EXIT_CLEAN);
+	CHECK_STR(output, golden_json);
+	end();
+}
+
+static void
+both_layouts_are_found(void)
+{
+	begin(QC_LAYOUT_HIERARCHICAL);
+	copy_out();
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("\nfile path=qlog/00/0000/q"), 2);
+	CHECK_U64(occurrences("\nrecord"), 8);
+	end();
+}
+
+static void
+filters(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--type=entry"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 3);
+	CHECK_U64(DUMP(ROOT, "--type=stub"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("kind=stub"), 1);
+	CHECK_U64(DUMP(ROOT, "--type=deliver"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 1);
+	CHECK_U64(DUMP(ROOT, "-s", "3", "-e", "4"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 5);
+	CHECK_U64(DUMP(ROOT, "--queue=2"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 2);
+	CHECK_U64(DUMP(ROOT, "--partition=102"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 2);
+	CHECK_U64(DUMP(ROOT, "-n", "2"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 2);
+	CHECK_U64(DUMP(ROOT, "-q"), DUMP_EXIT_CLEAN);
+	CHECK_STR(output, "");
+	CHECK_U64(DUMP(ROOT, "-z"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("total files=3 records=8 messages=6 "), 1);
+	end();
+}
+
+/* Half a record at the end is no damage; zeros in front of something are not the end. */
+static void
+torn_tail(void)
+{
+	uint8_t		record[HAND_RECORD_MAX];
+	size_t		size;
+
+	begin(QC_LAYOUT_FLAT);
+	size = hand_message(&hand, record, true, 6, 101, 4, 1);
+	hand_append(&hand, 1, record, size - 3);
+	copy_out();
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("state=torn"), 1);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("damages=0 torn_tails=1\n"), 1);
+	CHECK_U64(DUMP(LOG1, "--verify"), DUMP_EXIT_CLEAN);
+	end();
+}
+
+static void
+damage_in_the_middle(void)
+{
+	HandPiece  *piece;
+
+	begin(QC_LAYOUT_FLAT);
+	piece = hand_message_of(&entry, 1);
+	flip(1, piece->position + piece->size - 2);
+	copy_out();
+	CHECK_U64(DUMP(LOG1), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=" LOG1 " at="), 1);
+	CHECK_U64(occurrences("\nrecord "), 3);
+	CHECK_U64(occurrences(" seq=5 "), 1);
+	CHECK_U64(DUMP(ROOT, "-q"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("\n"), 1);
+	end();
+}
+
+/* What is torn at the end of one file is damage when a later file goes on. */
+static void
+damage_before_a_later_file(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	hand_append(&hand, 1, "no record at all", 16);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 6, 101, 4, 1);
+	copy_out();
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=qlog/q1/r00000001.qlog"), 1);
+	CHECK_U64(occurrences("seq=6"), 1);
+	CHECK(remove(LOG1) == 0);
+	CHECK_U64(DUMP(ROOT "/qlog/q1/r00000002.qlog"), DUMP_EXIT_CLEAN);
+	end();
+}
+
+static void
+missing_file(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 6, 101, 4, 1);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 7, 101, 5, 1);
+	copy_out();
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_CLEAN);
+	CHECK(remove(ROOT "/qlog/q1/r00000002.qlog") == 0);
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("r00000002.qlog reason=\"log file is missing\""), 1);
+	end();
+}
+
+/* The stub of another entry, and the stub that is not there although it was durable. */
+static void
+stubs_are_compared(void)
+{
+	HandEntry  *other = calloc(1, sizeof(HandEntry));
+	HandPiece  *stub;
+	uint8_t		bytes[HAND_RECORD_MAX];
+
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	hand_entry(other, 3, 901, QC_ENTRY_CARRIED);
+	hand_push(other, 1, 101, 2, 1);
+	hand_push(other, 2, 102, 0, 2);
+	hand_build(&hand, other);
+	stub = hand_end_of(&entry, 2);
+	hand_write(&hand, 2, 1, stub->position, hand_end_of(other, 2)->bytes, stub->size);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("its part here is of another entry"), 1);
+	memset(stub->bytes, 0, stub->size);
+	hand_write(&hand, 2, 1, stub->position, stub->bytes, stub->size);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("its part was durable and is not there"), 1);
+	hand_write(&hand, 2, 1, stub->position, bytes, hand_message(&hand, bytes, true, 6, 102, 2, 1));
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("its part was durable and is not there"), 1);
+	free(other);
+	end();
+}
+
+static void
+indexes_are_compared(void)
+{
+	QcIdxEntry	wrong = {.partition = 101, .first = 0, .end = 2, .created_at = 5,
+		.position = QC_FILE_HEADER_SIZE, .count = 2, .len = 200};
+	uint8_t		bytes[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
+
+	begin(QC_LAYOUT_FLAT);
+	CHECK(qc_read_build_idx(&hand.files, 1, 1, NULL) == QC_OK);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("to-be-rebuilt"), 0);
+	qc_idx_encode(bytes, 1, hand_log(&hand, 1)->tail, &wrong, 1);
+	(void) hand.io->unlink(hand.io->context, "qlog/q1/r00000001.qidx");
+	hand_make_file(&hand, "qlog/q1/r00000001.qidx", bytes, sizeof(bytes));
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("index names a record that is not there"), 1);
+	CHECK_U64(DUMP(LOG1, "--verify"), DUMP_EXIT_DAMAGE);
+	end();
+}
+
+static void
+usage(void)
+{
+	CHECK_U64(DUMP(NULL), DUMP_EXIT_FAILED);
+	CHECK_U64(DUMP(ROOT, "--bogus"), DUMP_EXIT_FAILED);
+	CHECK(strstr(errors, "--bogus") != NULL);
+	CHECK_U64(DUMP(ROOT, "-n", "x"), DUMP_EXIT_FAILED);
+	CHECK_U64(DUMP(ROOT, "--type=unknown"), DUMP_EXIT_FAILED);
+	CHECK_U64(DUMP("does/not/exist"), DUMP_EXIT_FAILED);
+	CHECK_U64(DUMP(".", "extra"), DUMP_EXIT_FAILED);
+	CHECK_U64(DUMP(NULL, "-?"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("Usage:"), 1);
+	CHECK_U64(DUMP(NULL, "--help"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("Usage:"), 1);
+	CHECK_U64(DUMP(NULL, "-V"), DUMP_EXIT_CLEAN);
+}
+
+int
+main(void)
+{
+	UNIT_RUN(text_of_a_directory);
+	UNIT_RUN(json_of_a_file);
+	UNIT_RUN(both_layouts_are_found);
+	UNIT_RUN(filters);
+	UNIT_RUN(torn_tail);
+	UNIT_RUN(damage_in_the_middle);
+	UNIT_RUN(damage_before_a_later_file);
+	UNIT_RUN(missing_file);
+	UNIT_RUN(stubs_are_compared);
+	UNIT_RUN(indexes_are_compared);
+	UNIT_RUN(usage);
+	free(output);
+	free(errors);
+	CHECK(system("rm -rf " ROOT) == 0);
+	return unit_end();
+}
