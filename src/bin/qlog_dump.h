@@ -21,7 +21,7 @@
 
 /* exit codes */
 #define DUMP_EXIT_CLEAN		0
-#define DUMP_EXIT_FAILED	1		/* wrong usage, or a file could not be read */
+#define DUMP_EXIT_FAILED	1	/* wrong usage, or a file could not be read */
 #define DUMP_EXIT_DAMAGE	2
 
 typedef enum DumpPayload
@@ -165,8 +165,11 @@ extern void dump_effects(DumpRow *row, QcReader effects, uint32_t count);
 extern DumpParts *dump_parts_create(void);
 extern void dump_parts_free(DumpParts *parts);
 
-/* Records of this log are added from now on, in order.  Both give up without memory. */
-extern void dump_parts_log(DumpParts *parts, uint64_t log);
+/*
+ * Records of this log are added from now on, in order; reclaimed: its oldest file is not its first.  Both give up
+ * without memory.
+ */
+extern void dump_parts_log(DumpParts *parts, uint64_t log, bool reclaimed);
 extern void dump_parts_add(DumpParts *parts, const QcRecord *record);
 
 /* Compare: prints incomplete entries, and damage where a part is lost that was known durable. */

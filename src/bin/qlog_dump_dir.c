@@ -81,8 +81,8 @@ check_numbers(const LogFiles *files, DumpStats *stats)
 static void
 dump_log(Dump *dump, QcLayout layout, uint64_t id)
 {
-	DumpLog		log = {.known = true,.id = id};
-	LogFiles	files = {.dump = dump,.layout = layout,.log = id};
+	DumpLog		log = {.known = true, .id = id};
+	LogFiles	files = {.dump = dump, .layout = layout, .log = id};
 	QcError		err;
 
 	if (qc_dir_files(dump->io, layout, id, &files.ids, &files.count, &err) != QC_OK)
@@ -92,7 +92,7 @@ dump_log(Dump *dump, QcLayout layout, uint64_t id)
 	}
 	check_numbers(&files, &log.stats);
 	if (dump->parts != NULL)
-		dump_parts_log(dump->parts, id);
+		dump_parts_log(dump->parts, id, files.count > 0 && files.ids[0] != 1);
 	for (; files.at < files.count && !dump_limit_reached(dump); files.at++)
 	{
 		char		path[QC_PATH_MAX];

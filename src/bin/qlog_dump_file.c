@@ -14,7 +14,8 @@
 
 #define AT_SEQ	12
 #define AT_KIND	48
-#define SEQ_AHEAD (UINT64_C(1) << 40)	/* a record found by searching is not further ahead than that */
+#define SEQ_AHEAD (UINT64_C(1) << 40)	/* a record found by searching is not further ahead than
+										 * that */
 
 /* Where the walk over a file is. */
 typedef struct Walk
@@ -251,8 +252,8 @@ uint64_t
 dump_log_file(Dump *dump, DumpLog *log, const DumpFile *file, uint64_t file_id,
 			  bool (*later) (void *context), void *context)
 {
-	Walk		w = {.dump = dump,.log = log,.file = file,.later = later,.context = context,
-	.at = QC_FILE_HEADER_SIZE};
+	Walk		w = {.dump = dump, .log = log, .file = file, .later = later, .context = context,
+		.at = QC_FILE_HEADER_SIZE};
 	QcFileHeader header;
 	QcError		reason;
 	bool		readable = qc_file_header_decode(file->bytes, file->len, &header, &reason) == QC_OK;
@@ -272,7 +273,7 @@ dump_log_file(Dump *dump, DumpLog *log, const DumpFile *file, uint64_t file_id,
 void
 dump_cut_file(Dump *dump, DumpLog *log, const DumpFile *file)
 {
-	Walk		w = {.dump = dump,.log = log,.file = file};
+	Walk		w = {.dump = dump, .log = log, .file = file};
 
 	log->stats.files++;
 	print_file(dump, file, NULL);

@@ -193,7 +193,7 @@ dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 
 	*options = (DumpOptions)
 	{
-		.end = UINT64_MAX,.limit = UINT64_MAX,.kind = DUMP_ANY,.effect = DUMP_ANY
+		.end = UINT64_MAX, .limit = UINT64_MAX, .kind = DUMP_ANY, .effect = DUMP_ANY
 	};
 	optind = 0;					/* of the GNU C library: begin anew */
 	opterr = 0;

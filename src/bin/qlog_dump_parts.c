@@ -38,6 +38,7 @@ typedef struct Share
 typedef struct LogStart
 {
 	uint64_t	log;
+	bool		reclaimed;		/* its first file is gone */
 	uint64_t	first_seq;		/* 0 = no record */
 } LogStart;
 
@@ -49,7 +50,7 @@ struct DumpParts
 	Share	   *shares;
 	size_t		nshares;
 	size_t		shares_cap;
-	LogStart	   *logs;
+	LogStart   *logs;
 	size_t		nlogs;
 	size_t		logs_cap;
 	uint64_t	open_seq;		/* entry whose message records were added last */
@@ -96,7 +97,7 @@ grow(DumpParts *parts, void **array, size_t count, size_t *cap, size_t element)
 }
 
 void
-dump_parts_log(DumpParts *parts, uint64_t log)
+dump_parts_log(DumpParts *parts, uint64_t log, bool reclaimed)
 {
 	void	   *array = parts->logs;
 
@@ -107,7 +108,7 @@ dump_parts_log(DumpParts *parts, uint64_t log)
 	parts->logs = array;
 	parts->logs[parts->nlogs++] = (LogStart)
 	{
-		.log = log
+		.log = log, .reclaimed = reclaimed
 	};
 }
 
@@ -121,7 +122,7 @@ add_share(DumpParts *parts, uint64_t log, uint64_t records)
 	parts->shares = array;
 	parts->shares[parts->nshares++] = (Share)
 	{
-		.log = log,.records = records
+		.log = log, .records = records
 	};
 }
 
@@ -232,7 +233,7 @@ compare_parts(const void *a, const void *b)
 static const Part *
 find_part(const DumpParts *parts, uint64_t seq, uint64_t log)
 {
-	Part		key = {.seq = seq,.log = log};
+	Part		key = {.seq = seq, .log = log};
 
 	return bsearch(&key, parts->parts, parts->nparts, sizeof(Part), compare_parts);
 }
@@ -283,7 +284,8 @@ judge_missing(Dump *dump, const Part *whole, uint64_t log)
 	/* the log of a queue that was dropped */
 	if (start == NULL)
 		return;
-	if (whole->seq <= parts->durable_seq && start->first_seq <= whole->seq)
+	if (whole->seq <= parts->durable_seq &&
+		(!start->reclaimed || (start->first_seq != 0 && start->first_seq <= whole->seq)))
 		report_damage(dump, whole->seq, log, "its part was durable and is not there");
 	else
 		print_incomplete(dump, whole, log, "part is missing");

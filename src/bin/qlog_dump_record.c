@@ -190,7 +190,7 @@ dump_effects(DumpRow *row, QcReader effects, uint32_t count)
 	dump_row_list_begin(row, "effects");
 	for (uint32_t i = 0; i < count && qc_effect_get(&effects, &effect, &err) == QC_OK; i++)
 	{
-		EffectPrint print = {.row = row,.item = -1};
+		EffectPrint print = {.row = row, .item = -1};
 
 		dump_row_item_begin(row, qc_effect_name(effect.kind));
 		qc_effect_visit(&effect, print_field, &print);
@@ -276,7 +276,7 @@ effects_pass(const DumpOptions *options, const QcEntry *entry)
 	QcEffect	effect;
 	QcError		err;
 	bool		kind_found = options->effect == DUMP_ANY;
-	Search		search = {.partition = options->partition,.found = !options->one_partition};
+	Search		search = {.partition = options->partition, .found = !options->one_partition};
 
 	for (uint32_t i = 0; i < entry->neffects && qc_effect_get(&effects, &effect, &err) == QC_OK; i++)
 	{
