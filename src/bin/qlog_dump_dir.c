@@ -78,6 +78,7 @@ check_numbers(const LogFiles *files, DumpStats *stats)
 	}
 }
 
+/* All files of one log, oldest first, as far as the limit lets it go. */
 static void
 dump_log(Dump *dump, QcLayout layout, uint64_t id)
 {

@@ -172,6 +172,7 @@ step_over(Walk *w, const QcError *reason)
 	return more;
 }
 
+/* Every record from w->at to where the file has no more of them. */
 static void
 walk(Walk *w)
 {

@@ -158,6 +158,7 @@ dump_one_log_file(Dump *dump, const DumpFile *file, const char *directory, const
 	dump_stats_add(&dump->total, &log.stats);
 }
 
+/* Read a file and take it for what its name says. */
 static void
 dump_one_file(Dump *dump, const char *directory, const char *name)
 {

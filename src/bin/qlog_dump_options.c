@@ -43,6 +43,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0}
 };
 
+/* The summary of the options. */
 static void
 print_help(FILE *out)
 {

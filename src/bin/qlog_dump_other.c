@@ -26,6 +26,7 @@ index_entry(const DumpFile *file, uint32_t i, QcIdxEntry *entry)
 	return at;
 }
 
+/* The entries of a checked index, in its order. */
 static void
 print_index(Dump *dump, const DumpFile *file, uint32_t count)
 {
@@ -114,6 +115,7 @@ dump_index(Dump *dump, const DumpFile *file, uint64_t file_id, const DumpFile *l
 
 /* ---- stash ---- */
 
+/* The records that a carried entry brings, as far as they can be read. */
 static void
 print_parts(DumpRow *row, QcReader parts)
 {

@@ -102,6 +102,7 @@ check_entry(const DumpLog *log, const QcRecord *record, const QcEntry *entry, Qc
 
 /* ---- printing ---- */
 
+/* One message with its data; bytes that are no text are printed in hexadecimal. */
 static void
 print_message(Dump *dump, uint64_t position, const QcMessage *message)
 {
