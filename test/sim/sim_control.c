@@ -34,14 +34,13 @@ copy_array(const void *from, size_t count, size_t size)
 	return copy;
 }
 
-/* A copy without handles that shares all pages. */
+/* A copy that shares all pages. */
 static SimInode *
 copy_inode(const SimInode *from)
 {
 	SimInode   *to = sim_alloc(sizeof(SimInode));
 
 	*to = *from;
-	to->handles = 0;
 	to->changes = copy_array(from->changes, from->nchanges, sizeof(SimChange));
 	to->cap_changes = from->nchanges;
 	for (size_t i = 0; i < to->nchanges; i++)
@@ -59,7 +58,7 @@ copy_inode(const SimInode *from)
 }
 
 SimDisk *
-sim_disk_copy(const SimDisk *disk)
+sim_disk_fork(const SimDisk *disk)
 {
 	SimDisk    *copy = sim_alloc(sizeof(SimDisk));
 
@@ -73,16 +72,23 @@ sim_disk_copy(const SimDisk *disk)
 	for (size_t i = 0; i < copy->nvalues; i++)
 		sim_buffer_share(copy->values[i].bytes);
 	copy->inodes = sim_alloc(disk->ninodes * sizeof(SimInode *));
-	for (int i = 0; i < SIM_HANDLES_MAX; i++)
-		copy->handles[i].open = false;
 	for (uint32_t i = 0; i < disk->ninodes; i++)
 	{
-		if (disk->inodes[i] == NULL)
-			continue;
-		copy->inodes[i] = copy_inode(disk->inodes[i]);
-		/* a file without a name loses the handle that kept its room in use */
-		if (disk->inodes[i]->handles > 0)
-			sim_inode_release(copy, i);
+		if (disk->inodes[i] != NULL)
+			copy->inodes[i] = copy_inode(disk->inodes[i]);
+	}
+	return copy;
+}
+
+SimDisk *
+sim_disk_copy(const SimDisk *disk)
+{
+	SimDisk    *copy = sim_disk_fork(disk);
+
+	for (int i = 0; i < SIM_HANDLES_MAX; i++)
+	{
+		if (copy->handles[i].open)
+			copy->io.close(copy, sim_handle_number(copy, i));
 	}
 	return copy;
 }

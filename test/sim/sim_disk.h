@@ -80,6 +80,9 @@ extern void sim_disk_free(SimDisk *disk);
  */
 extern SimDisk *sim_disk_copy(const SimDisk *disk);
 
+/* The same with the handles, which stay good: a call that a program is about to make can be made on the copy. */
+extern SimDisk *sim_disk_fork(const SimDisk *disk);
+
 extern const QcIo *sim_disk_io(SimDisk *disk);
 
 /* Use another stream of chance from here on. */

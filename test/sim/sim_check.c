@@ -1,0 +1,213 @@
+/*
+ * sim_check.c
+ *		Invariants of the state that no message shows: counts, lists, and promises that nobody has left behind.
+ */
+#include "sim_server.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What the walk through the state finds. */
+typedef struct Found
+{
+	SimServer  *server;
+	QcState    *st;
+	uint32_t	n[QC_CLASS_COUNT];
+	bool		good;
+} Found;
+
+static void
+expect(Found *found, const char *what, uint64_t actual, uint64_t expected)
+{
+	if (actual == expected)
+		return;
+	found->good = sim_world_fail(found->server->world, "%s is %" PRIu64 " instead of %" PRIu64, what,
+								 actual, expected);
+}
+
+/* What a cursor counts. */
+typedef struct CursorCounts
+{
+	uint32_t	slots;
+	uint32_t	leased;
+	uint32_t	waiting;
+	uint32_t	retry;
+} CursorCounts;
+
+static CursorCounts
+count_slots(Found *found, const QcCursor *cursor)
+{
+	QcState    *st = found->st;
+	CursorCounts counts = {0};
+	uint64_t	above = 0;
+
+	for (QcSlot *slot = QC_AT(st, QcSlot, cursor->slots.head); slot != NULL;
+		 slot = QC_AT(st, QcSlot, slot->of_cursor.next))
+	{
+		if (slot->position < above || slot->position >= cursor->fetch)
+			expect(found, "a slot's position", slot->position, above);
+		above = slot->position + 1;
+		counts.slots++;
+		counts.leased += slot->state == QC_SLOT_LEASED;
+		counts.waiting += slot->state == QC_SLOT_WAITING;
+		counts.retry += slot->state == QC_SLOT_RETRY;
+		if ((slot->state == QC_SLOT_LEASED) != (slot->lease != 0))
+			expect(found, "the lease of a slot", slot->lease, 0);
+	}
+	return counts;
+}
+
+/* Visible messages from fetch on. */
+static uint64_t
+count_fresh(const Found *found, const QcPartition *partition, const QcCursor *cursor)
+{
+	uint64_t	count = 0;
+	const QcAbortedRange *range = QC_AT(found->st, QcAbortedRange, partition->aborted.head);
+
+	for (uint64_t p = cursor->fetch; p < partition->stable; p++)
+	{
+		while (range != NULL && range->first + range->count <= p)
+			range = QC_AT(found->st, QcAbortedRange, range->next);
+		count += range == NULL || p < range->first;
+	}
+	return count;
+}
+
+static void
+check_cursor(Found *found, const QcPartition *partition, QcCursor *cursor, uint64_t *ready,
+			 uint64_t *leased)
+{
+	QcState    *st = found->st;
+	const QcGroup *group = QC_AT(st, QcGroup, cursor->group);
+	CursorCounts counts = count_slots(found, cursor);
+	uint32_t	listed = 0;
+
+	expect(found, "slots of a cursor", cursor->nslots, counts.slots);
+	expect(found, "leased slots of a cursor", cursor->nleased, counts.leased);
+	expect(found, "waiting slots of a cursor", cursor->nwaiting, counts.waiting);
+	*ready += counts.retry + count_fresh(found, partition, cursor);
+	*leased += counts.leased;
+	for (QcRef ref = group->ready.head; ref != 0; ref = QC_AT(st, QcCursor, ref)->ready.next)
+		listed += QC_AT(st, QcCursor, ref) == cursor;
+	expect(found, "a cursor's place in the ready list", listed, cursor->is_ready);
+	found->n[QC_CLASS_SLOT] += counts.slots;
+	found->n[QC_CLASS_CURSOR]++;
+}
+
+static void
+check_partition(Found *found, QcPartition *partition, uint64_t *ready, uint64_t *leased)
+{
+	QcState    *st = found->st;
+	uint64_t	end = partition->stable;
+
+	for (QcRef ref = partition->pending.head; ref != 0;
+		 ref = QC_AT(st, QcPending, ref)->of_partition.next)
+	{
+		const QcPending *pending = QC_AT(st, QcPending, ref);
+
+		expect(found, "a pending entry's first position", pending->first, end);
+		end = pending->first + pending->count;
+		found->n[QC_CLASS_PENDING]++;
+	}
+	expect(found, "a partition's next position", partition->next, end);
+	for (QcRef ref = partition->aborted.head; ref != 0; ref = QC_AT(st, QcAbortedRange, ref)->next)
+		found->n[QC_CLASS_PENDING]++;
+	for (QcRef ref = partition->cursors; ref != 0; ref = QC_AT(st, QcCursor, ref)->next)
+		check_cursor(found, partition, QC_AT(st, QcCursor, ref), ready, leased);
+}
+
+static void
+check_queue(Found *found, QcQueue *queue)
+{
+	QcState    *st = found->st;
+	uint64_t	ready = 0;
+	uint64_t	leased = 0;
+	uint32_t	n = 0;
+
+	for (QcRef ref = queue->partitions.head; ref != 0; ref = QC_AT(st, QcPartition, ref)->of_queue.next)
+	{
+		check_partition(found, QC_AT(st, QcPartition, ref), &ready, &leased);
+		n++;
+	}
+	expect(found, "partitions of a queue", queue->npartitions, n);
+
+	/* A dropped queue delivers nothing, so nobody counts there any more. */
+	if (queue->state == QC_QUEUE_DEAD)
+		return;
+	for (QcRef ref = queue->groups; ref != 0; ref = QC_AT(st, QcGroup, ref)->next)
+	{
+		expect(found, "ready messages of a group", QC_AT(st, QcGroup, ref)->nready, ready);
+		expect(found, "leased messages of a group", QC_AT(st, QcGroup, ref)->nleased, leased);
+	}
+}
+
+static void
+check_leases(Found *found)
+{
+	QcState    *st = found->st;
+
+	for (QcLease *lease = QC_AT(st, QcLease, st->leases.head); lease != NULL;
+		 lease = QC_AT(st, QcLease, lease->all.next))
+	{
+		uint32_t	n = 0;
+
+		for (QcRef ref = lease->slots.head; ref != 0; ref = QC_AT(st, QcSlot, ref)->of_lease.next)
+			n++;
+		expect(found, "slots of a lease", lease->nslots, n);
+		if (lease->timer == 0)
+			expect(found, "timers of a lease", 0, 1);
+		found->n[QC_CLASS_LEASE]++;
+	}
+	expect(found, "leases in the table", st->lease_ids.count, found->n[QC_CLASS_LEASE]);
+}
+
+static void
+check_opens(Found *found)
+{
+	QcState    *st = found->st;
+
+	for (QcOpen *open = QC_AT(st, QcOpen, st->opens.head); open != NULL;
+		 open = QC_AT(st, QcOpen, open->all.next))
+	{
+		for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
+			found->n[QC_CLASS_OPEN_ITEM]++;
+		found->n[QC_CLASS_OPEN]++;
+	}
+	expect(found, "open entries", st->nopens, found->n[QC_CLASS_OPEN]);
+}
+
+/* Nobody is in the middle of anything: no promise stands. */
+static void
+check_promises(Found *found)
+{
+	QcState    *st = found->st;
+
+	for (int i = 0; i < QC_CLASS_COUNT; i++)
+		expect(found, "a promise of objects", st->mem.pools[i].nreserved, 0);
+	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+		expect(found, "a credit in a log", log->credit, 0);
+	expect(found, "the credit in the ring", found->server->ring->credit, 0);
+	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
+		expect(found, "pins of a queue", queue->pins, 0);
+}
+
+bool
+sim_check(SimServer *server, bool idle)
+{
+	/* classes whose objects all hang on something that was walked through */
+	static const QcClass counted[] = {QC_CLASS_SLOT, QC_CLASS_PENDING, QC_CLASS_OPEN_ITEM};
+	Found		found = {.server = server, .st = server->st, .good = true};
+	QcState    *st = server->st;
+
+	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
+		check_queue(&found, queue);
+	check_leases(&found);
+	check_opens(&found);
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++)
+		expect(&found, "objects in use", st->mem.pools[counted[i]].nused, found.n[counted[i]]);
+	if (idle)
+		check_promises(&found);
+	return found.good;
+}

@@ -1,0 +1,771 @@
+/*
+ * sim_client.c
+ *		Clients of a simulated server: transactions that push, pop, acknowledge, reject, create and drop queues, together
+ *		with table changes or without, and roll back now and then.
+ *
+ * The steps of src/pg/qlog_xact.c and qlog_commit.c.
+ */
+#include "sim_server.h"
+
+#include "qc_frame.h"
+#include "qc_lease.h"
+#include "sim_payload.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PUSHES_MAX		6
+#define BATCH_MAX		20
+#define ANSWERS_MAX		(SIM_HELD_MAX * SIM_POP_MAX)
+#define OPS_MAX			(PUSHES_MAX + ANSWERS_MAX + 4)
+
+/* A message that the transaction acknowledges or rejects. */
+typedef struct Reply
+{
+	SimHeld    *held;
+	SimSpot		spot;
+} Reply;
+
+/* A transaction under way. */
+typedef struct Work
+{
+	SimClient  *client;
+	SimProc    *p;
+	SimServer  *server;
+	SimWorld   *w;
+	uint32_t	txn;
+	bool		joint;
+	bool		weak;
+	uint64_t	xid;
+	QcPlan		plan;
+	bool		planned;
+	size_t		nops;
+	QcOp		ops[OPS_MAX];
+	uint64_t	bytes;
+	uint32_t	nmessages;
+	uint32_t	nreplies;
+	Reply		replies[ANSWERS_MAX];
+	uint32_t	name;			/* locked, SIM_NONE = none */
+	QcQueueCreate create;		/* of the queue that it creates; queue 0 = none */
+	bool		ordered;
+	bool		catalog;
+	uint32_t	created;		/* the oracle's number, SIM_NONE */
+	uint32_t	dropped;
+	bool		log_made;
+	uint32_t	npinned;
+	uint64_t	pinned[SIM_HELD_MAX];
+} Work;
+
+/* ---- names ---- */
+
+/* Take the name's lock without waiting: who would wait might wait for ever. */
+static bool
+lock_name(Work *work, uint32_t name)
+{
+	SimProc   **lock = &work->server->name_locks[name];
+
+	if (*lock == work->p)
+		return work->name == name;
+	if (*lock != NULL || work->name != SIM_NONE)
+		return false;
+	*lock = work->p;
+	work->name = name;
+	return true;
+}
+
+static void
+unlock_name(Work *work)
+{
+	if (work->name != SIM_NONE)
+		work->server->name_locks[work->name] = NULL;
+	work->name = SIM_NONE;
+}
+
+/* ---- catalog changes at once ---- */
+
+/* Log one catalog effect at once, in the WAL too.	Not in the middle of announcing messages. */
+static bool
+submit_effect(Work *work, QcEffectKind kind, const void *fixed)
+{
+	SimProc    *p = work->p;
+	size_t		size = qc_effect_size(kind, fixed, 0);
+	uint8_t    *bytes = sim_arena_take(&p->arena, size);
+	QcOp		op = {.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size};
+	QcPlan	   *plan = sim_arena_take(&p->arena, sizeof(QcPlan));
+	QcWriter	w;
+
+	qc_writer_init(&w, bytes, size);
+	qc_effect_put(&w, kind, fixed, 0);
+	if (sim_confirm_credit(p) != QC_OK ||
+		qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, work->w->config.segment, sim_arena_alloc,
+					  &p->arena, &p->err) != QC_OK)
+		return false;
+	plan->immediate = true;
+	plan->pid = p->number;
+	if (sim_credit(p, plan) != QC_OK)
+		return false;
+	sim_append_in_wal(p, plan);
+	return true;
+}
+
+/* Ids and name of a new queue. */
+static QcQueueCreate
+new_queue(Work *work, uint32_t name)
+{
+	QcState    *st = work->server->st;
+	QcQueueCreate create = {.database = SIM_DATABASE, .owner = 1};
+
+	create.queue = st->next_queue_id++;
+	create.default_partition = st->next_partition_id++;
+	create.log = create.queue;
+	create.name = sim_queue_name(name);
+	return create;
+}
+
+static bool
+make_log(Work *work, uint64_t log)
+{
+	SimProc    *p = work->p;
+	uint64_t	segment = work->w->config.segment;
+	uint64_t	allocated = segment < QC_EXTEND_MIN ? segment : QC_EXTEND_MIN;
+
+	if (qc_log_create_files(&p->files, log, allocated, &p->err) != QC_OK)
+	{
+		sim_broken(p, "creating a log");
+		return false;
+	}
+	return qc_log_add(work->server->st, log, 1, QC_FILE_HEADER_SIZE, allocated, false) != NULL;
+}
+
+/* A queue that a push makes on its way. */
+static bool
+auto_create(Work *work, uint32_t name)
+{
+	SimServer  *server = work->server;
+	QcQueueCreate create;
+	bool		made;
+
+	if (!lock_name(work, name))
+		return false;
+	create = new_queue(work, name);
+	if (!make_log(work, create.log))
+		return false;
+	made = submit_effect(work, QC_EFFECT_QUEUE_CREATE, &create);
+	if (made)
+		server->queues[name] = sim_oracle_queue(work->w->oracle, name, create.queue, false, SIM_AUTO);
+	else
+		qc_log_abandon(server->st, qc_log_by_id(server->st, create.log));
+	if (!work->catalog)
+		unlock_name(work);
+	return made;
+}
+
+/* The partition with this id comes to be while nobody drops its queue. */
+static bool
+make_partition(Work *work, uint32_t name, QcPartitionCreate *create)
+{
+	bool		had = work->name == name;
+	bool		made;
+
+	if (!lock_name(work, name))
+		return false;
+	made = qc_queue_by_id(work->server->st, create->queue) != NULL &&
+		qc_queue_by_id(work->server->st, create->queue)->state == QC_QUEUE_LIVE;
+	create->partition = work->server->st->next_partition_id++;
+	if (made)
+		made = submit_effect(work, QC_EFFECT_PARTITION_CREATE, create);
+	if (!had)
+		unlock_name(work);
+	return made;
+}
+
+/* The queue of this name for others, as the state knows it now. */
+static QcQueue *
+find_queue(const Work *work, uint32_t name)
+{
+	uint32_t	number = work->server->queues[name];
+
+	return number == SIM_NONE ? NULL :
+		qc_queue_by_id(work->server->st, work->w->oracle->queues[number].id);
+}
+
+/* ---- staging ---- */
+
+/* Where messages go. */
+typedef struct Target
+{
+	uint32_t	queue;			/* the oracle's number */
+	uint32_t	partition;		/* number */
+	uint64_t	id;				/* of the partition */
+	uint64_t	log;
+} Target;
+
+static bool
+find_partition(Work *work, uint32_t name, uint32_t partition, Target *target)
+{
+	QcState    *st = work->server->st;
+	const QcQueue *queue = find_queue(work, name);
+	QcPartitionCreate create = {.lane = QC_LANE_NONE, .name = sim_partition_name(partition)};
+	const QcPartition *found;
+
+	if (queue == NULL || queue->state != QC_QUEUE_LIVE || queue->damaged)
+		return false;
+	*target = (Target)
+	{
+		.queue = work->server->queues[name], .partition = partition,
+		.id = queue->default_partition_id, .log = queue->log_id
+	};
+	if (partition == 0)
+		return true;
+	found = qc_partition_by_name(st, queue, (const char *) create.name.bytes, create.name.len);
+	create.queue = queue->id;
+	if (found == NULL && !make_partition(work, name, &create))
+		return false;
+	target->id = found != NULL ? found->id : create.partition;
+	return true;
+}
+
+/* Somewhere to push to; queue and partition are made when they are not there. */
+static bool
+choose_target(Work *work, Target *target)
+{
+	SimWorld   *w = work->w;
+	uint32_t	name = (uint32_t) sim_below(w, w->config.names);
+	uint32_t	partition = (uint32_t) sim_below(w, w->config.partitions);
+
+	/* What this transaction drops is no place to push to any more. */
+	if (name == work->name && work->dropped != SIM_NONE)
+		return false;
+	if (work->created != SIM_NONE && (name == work->name || sim_chance(w, 50)))
+	{
+		*target = (Target)
+		{
+			.queue = work->created, .id = work->create.default_partition, .log = work->create.log
+		};
+		return true;
+	}
+	if (work->server->queues[name] == SIM_NONE && !auto_create(work, name))
+		return false;
+	return find_partition(work, name, partition, target);
+}
+
+/* Bytes of a message. */
+static uint32_t
+choose_size(SimWorld *w)
+{
+	uint64_t	most = w->config.segment / 2 - 400;
+
+	if (most > 40000)
+		most = 40000;
+	if (sim_chance(w, w->config.large))
+		return SIM_PAYLOAD_MIN + (uint32_t) sim_below(w, most);
+	return SIM_PAYLOAD_MIN + (uint32_t) sim_below(w, 300);
+}
+
+/* Stage a push of some messages; nothing else of this oracle's transaction may come in between. */
+static void
+stage_push(Work *work, const Target *target)
+{
+	SimWorld   *w = work->w;
+	uint32_t	count = 1 + (uint32_t) (sim_chance(w, 70) ? 0 : sim_below(w, BATCH_MAX));
+	bool		compressible = !sim_chance(w, w->config.noise);
+	uint32_t	size = choose_size(w);
+	size_t		cap;
+	QcWriter	frames;
+	uint8_t    *hashes;
+	uint8_t    *data;
+
+	while (count > 1 && (uint64_t) count * (size + 80) > w->config.segment)
+		count--;
+	cap = (size_t) count * (size + 64);
+	qc_writer_init(&frames, sim_arena_take(&work->p->arena, cap), cap);
+	hashes = sim_arena_take(&work->p->arena, (size_t) count * QC_HASH_SIZE);
+	data = sim_arena_take(&work->p->arena, size);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		QcMessage	message = {.flags = QC_FRAME_BINARY, .data = data, .data_len = size};
+
+		sim_payload_put(data, size, work->txn, work->nmessages++, compressible);
+		memcpy(message.id, data, QC_ID_SIZE);
+		qc_frame_put(&frames, &message);
+		qc_frame_hash(&message, hashes + (size_t) i * QC_HASH_SIZE);
+		(void) sim_oracle_push(w->oracle, work->txn, target->queue, target->partition);
+	}
+	assert(!frames.full);
+	work->bytes += frames.len;
+	work->ops[work->nops++] = (QcOp)
+	{
+		.kind = QC_OP_PUSH, .partition = target->id, .log = target->log, .count = count,
+		.frames = frames.buf, .frames_len = frames.len, .hashes = hashes,
+		.level = sim_chance(w, 50) ? 1 : 0
+	};
+}
+
+/* All pushes of the transaction: first find the targets, during which others run, then stage. */
+static void
+stage_pushes(Work *work)
+{
+	SimWorld   *w = work->w;
+	Target		targets[PUSHES_MAX];
+	uint32_t	want = sim_chance(w, w->config.several) ? 2 + (uint32_t) sim_below(w, PUSHES_MAX - 1) : 1;
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < want; i++)
+		n += choose_target(work, &targets[n]);
+	for (uint32_t i = 0; i < n; i++)
+		stage_push(work, &targets[i]);
+}
+
+static void
+stage_effect(Work *work, QcEffectKind kind, const void *fixed, uint32_t nitems, size_t size,
+			 QcWriter *w)
+{
+	uint8_t    *bytes = sim_arena_take(&work->p->arena, size);
+
+	qc_writer_init(w, bytes, size);
+	qc_effect_put(w, kind, fixed, nitems);
+	work->bytes += size;
+	work->ops[work->nops++] = (QcOp)
+	{
+		.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size
+	};
+}
+
+/* Create or drop a queue; both need an xid. */
+static void
+stage_catalog(Work *work)
+{
+	SimWorld   *w = work->w;
+	SimServer  *server = work->server;
+	uint32_t	name = (uint32_t) sim_below(w, w->config.names);
+	QcOptions	options;
+	uint8_t		encoded[QC_OPTIONS_ENCODED_MAX];
+	QcWriter	writer;
+
+	if (!lock_name(work, name))
+		return;
+	work->catalog = true;
+	if (server->queues[name] != SIM_NONE)
+	{
+		QcQueueDrop drop = {.queue = w->oracle->queues[server->queues[name]].id};
+
+		work->dropped = server->queues[name];
+		sim_oracle_drop(w->oracle, work->txn, work->dropped);
+		stage_effect(work, QC_EFFECT_QUEUE_DROP, &drop, 0, qc_effect_size(QC_EFFECT_QUEUE_DROP, &drop, 0),
+					 &writer);
+		return;
+	}
+	qc_options_default(&options);
+	work->ordered = sim_chance(w, 30);
+	options.set = 1u << QC_OPT_ORDERED;
+	options.value[QC_OPT_ORDERED] = work->ordered;
+	qc_writer_init(&writer, encoded, sizeof(encoded));
+	qc_options_put(&writer, &options);
+	work->create = new_queue(work, name);
+	work->create.options = (QcStr) {encoded, (uint16_t) writer.len};
+	work->created = sim_oracle_queue(w->oracle, name, work->create.queue, work->ordered, work->txn);
+	stage_effect(work, QC_EFFECT_QUEUE_CREATE, &work->create, 0,
+				 qc_effect_size(QC_EFFECT_QUEUE_CREATE, &work->create, 0), &writer);
+}
+
+/* ---- answers ---- */
+
+/* The dead lane of a queue, made when it is not there; 0 = not to be had. */
+static uint64_t
+dead_lane(Work *work, uint32_t name)
+{
+	const QcQueue *queue = find_queue(work, name);
+	QcPartitionCreate create = {.lane = QC_LANE_DEAD, .group = QC_DEFAULT_GROUP,
+	.name = {(const uint8_t *) "*", 1}};
+	const QcGroup *group;
+
+	if (queue == NULL || queue->state != QC_QUEUE_LIVE)
+		return 0;
+	group = qc_group_by_id(work->server->st, queue, QC_DEFAULT_GROUP);
+	if (group->dead_partition != 0)
+		return group->dead_partition;
+	create.queue = queue->id;
+	return make_partition(work, name, &create) ? create.partition : 0;
+}
+
+/* Stage the copy of a rejected message. */
+static void
+stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
+{
+	SimOracle  *o = work->w->oracle;
+	const SimMessage *m = &o->messages[reply->spot.message];
+	uint32_t	size = SIM_PAYLOAD_MIN + 20;
+	uint8_t    *data = sim_arena_take(&work->p->arena, size);
+	uint8_t    *bytes = sim_arena_take(&work->p->arena, size + 64);
+	uint8_t    *hash = sim_arena_take(&work->p->arena, QC_HASH_SIZE);
+	QcMessage	message = {.flags = QC_FRAME_BINARY, .data = data, .data_len = size};
+	QcWriter	frame;
+
+	/* The copy tells which message it is; its other bytes do not matter here. */
+	sim_payload_put(data, size, m->txn, reply->spot.message - o->txns[m->txn].first_message, false);
+	memcpy(message.id, data, QC_ID_SIZE);
+	qc_writer_init(&frame, bytes, size + 64);
+	qc_frame_put(&frame, &message);
+	qc_frame_hash(&message, hash);
+	work->bytes += frame.len;
+	work->ops[work->nops] = (QcOp)
+	{
+		.kind = QC_OP_DEAD, .partition = lane, .log = log, .count = 1, .frames = bytes,
+		.frames_len = frame.len, .hashes = hash
+	};
+	work->ops[work->nops++].dead = (QcDead)
+	{
+		.lease = reply->held->lease, .group = QC_DEFAULT_GROUP, .partition = reply->spot.partition,
+		.position = reply->spot.position, .attempt = reply->spot.attempt
+	};
+}
+
+/* Acknowledge messages of a lease. */
+static void
+stage_acks(Work *work, SimHeld *held, bool all)
+{
+	QcAck		ack = {.lease = held->lease, .group = QC_DEFAULT_GROUP};
+	uint32_t	first = work->nreplies;
+	QcWriter	writer;
+
+	for (uint32_t i = 0; i < held->n; i++)
+	{
+		if (all || sim_chance(work->w, 50))
+			work->replies[work->nreplies++] = (Reply)
+		{
+			held, held->spots[i]
+		};
+	}
+	if (work->nreplies == first)
+		return;
+	stage_effect(work, QC_EFFECT_ACK, &ack, work->nreplies - first,
+				 qc_effect_size(QC_EFFECT_ACK, &ack, work->nreplies - first), &writer);
+	for (uint32_t i = first; i < work->nreplies; i++)
+	{
+		const SimSpot *spot = &work->replies[i].spot;
+		QcAckItem	item = {.partition = spot->partition, .first = spot->position, .count = 1};
+
+		sim_oracle_answer(work->w->oracle, work->txn, spot->message, false);
+		qc_effect_put_item(&writer, QC_EFFECT_ACK, &item);
+	}
+}
+
+/* Reject some messages of a lease. */
+static void
+stage_rejects(Work *work, SimHeld *held)
+{
+	uint64_t	lane = dead_lane(work, held->name);
+	const QcQueue *queue = find_queue(work, held->name);
+
+	/* Others ran while the lane was made. */
+	sim_held_refresh(work->p, held);
+	if (lane == 0 || queue == NULL || held->lease == 0)
+		return;
+	for (uint32_t i = 0; i < held->n; i++)
+	{
+		Reply	   *reply = &work->replies[work->nreplies];
+
+		if (sim_chance(work->w, 50))
+			continue;
+		*reply = (Reply)
+		{
+			held, held->spots[i]
+		};
+		work->nreplies++;
+		sim_oracle_answer(work->w->oracle, work->txn, reply->spot.message, true);
+		stage_dead(work, reply, lane, queue->log_id);
+	}
+}
+
+/* Answer with this transaction. */
+static void
+stage_replies(Work *work, SimHeld *held)
+{
+	const QcQueue *queue = find_queue(work, held->name);
+
+	if (queue == NULL || queue->state != QC_QUEUE_LIVE)
+		return;
+	if (sim_chance(work->w, 15))
+		stage_rejects(work, held);
+	else
+		stage_acks(work, held, sim_chance(work->w, 60));
+}
+
+/* Something with the leases that this client has: answer now, or with the transaction. */
+static void
+stage_leases(Work *work)
+{
+	SimWorld   *w = work->w;
+
+	if (sim_chance(w, w->config.pop))
+		(void) sim_pop(work->client, (uint32_t) sim_below(w, w->config.names),
+					   1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0);
+	for (int i = 0; i < SIM_HELD_MAX; i++)
+	{
+		SimHeld    *held = &work->client->held[i];
+
+		if (held->lease == 0)
+			continue;
+		sim_held_refresh(work->p, held);
+		if (held->lease == 0 || held->n == 0)
+			held->lease = 0;
+		else if (sim_chance(w, 50))
+			stage_replies(work, held);
+		else if (sim_chance(w, 15))
+			sim_nack(work->client, held);
+		else if (sim_chance(w, 10))
+			sim_renew(work->client, held);
+	}
+}
+
+/* ---- commit ---- */
+
+/* Are all messages that it answers still this client's?	Then nobody else can answer them until it has ended. */
+static bool
+pin_leases(Work *work)
+{
+	QcState    *st = work->server->st;
+
+	for (uint32_t i = 0; i < work->nreplies; i++)
+	{
+		const Reply *reply = &work->replies[i];
+		QcLease    *lease = qc_lease_by_id(st, reply->held->lease);
+		const QcPartition *partition = qc_partition_by_id(st, reply->spot.partition);
+		bool		mine = work->npinned > 0 &&
+			work->pinned[work->npinned - 1] == reply->held->lease;
+
+		if (lease == NULL || partition == NULL || (!mine && lease->pin_seq != 0) ||
+			(lease->owner != 0 && lease->owner != work->p->number) ||
+			qc_lease_slot(st, lease, partition, reply->spot.position) == NULL)
+			return false;
+		if (mine)
+			continue;
+		qc_lease_pin(st, lease, QC_PIN_PROMISED);
+		work->pinned[work->npinned++] = lease->id;
+	}
+	return true;
+}
+
+static void
+unpin_leases(Work *work)
+{
+	for (uint32_t i = 0; i < work->npinned; i++)
+	{
+		QcLease    *lease = qc_lease_by_id(work->server->st, work->pinned[i]);
+
+		if (lease != NULL && lease->pin_seq == QC_PIN_PROMISED)
+			qc_lease_unpin(work->server->st, lease, work->w->monotonic);
+	}
+	work->npinned = 0;
+}
+
+static uint16_t
+entry_flags(const Work *work)
+{
+	if (!work->joint)
+		return 0;
+	return work->catalog || work->bytes <= work->w->config.carry_limit ? QC_ENTRY_CARRIED :
+		QC_ENTRY_REFERENCED;
+}
+
+/* Everything that can fail. */
+static bool
+pre_commit(Work *work)
+{
+	SimProc    *p = work->p;
+
+	if (qc_plan_build(&work->plan, work->ops, work->nops, work->xid, entry_flags(work),
+					  work->w->config.segment, sim_arena_alloc, &p->arena, &p->err) != QC_OK)
+		return false;
+	work->plan.pid = p->number;
+	if (work->create.queue != 0)
+	{
+		if (!make_log(work, work->create.log))
+			return false;
+		work->log_made = true;
+	}
+	if (!pin_leases(work))
+		return false;
+	if (work->joint && sim_confirm_credit(p) != QC_OK)
+		return false;
+	if (sim_credit(p, &work->plan) != QC_OK)
+		return false;
+	work->planned = true;
+	return true;
+}
+
+static void
+rollback(Work *work)
+{
+	QcState    *st = work->server->st;
+
+	sim_oracle_aborted(work->w->oracle, work->txn);
+	if (work->planned && work->plan.seq != 0)
+		sim_settle(work->p, &work->plan, false, 0);
+	else if (work->planned)
+		qc_plan_uncredit(st, work->server->ring, &work->plan);
+	unpin_leases(work);
+	if (work->log_made && qc_log_by_id(st, work->create.log)->nqueues == 0)
+		qc_log_abandon(st, qc_log_by_id(st, work->create.log));
+	if (work->created != SIM_NONE)
+		work->w->oracle->queues[work->created].gone = true;
+	sim_pops_end(work->client, false);
+}
+
+/* The catalog as others see it from now on. */
+static void
+publish_catalog(Work *work)
+{
+	if (work->created != SIM_NONE)
+		work->server->queues[work->name] = work->created;
+	else if (work->dropped != SIM_NONE)
+		work->server->queues[work->name] = SIM_NONE;
+}
+
+/* PostgreSQL's commit record, then ours. */
+static void
+commit_joint(Work *work)
+{
+	SimProc    *p = work->p;
+	SimWal	   *wal = &work->w->wal;
+	uint64_t	lsn;
+
+	sim_pause(p);
+	p->delay = true;
+	lsn = sim_wal_insert(wal, SIM_WAL_COMMIT, 0, work->xid, work->txn, NULL, 0);
+	if (!work->weak)
+		sim_wal_flush_to(p, lsn);
+	p->delay = false;
+	sim_pause(p);
+	sim_oracle_visible(work->w->oracle, work->txn);
+	sim_pause(p);
+	if (work->planned)
+		sim_settle(p, &work->plan, true, lsn);
+}
+
+static void
+commit_solo(Work *work)
+{
+	SimProc    *p = work->p;
+
+	if (!work->planned)
+		return;
+	sim_append(p, &work->plan);
+	if (!work->weak)
+		sim_flush(p, work->plan.seq);
+	sim_settle(p, &work->plan, true, 0);
+}
+
+static void
+commit(Work *work)
+{
+	SimOracle  *o = work->w->oracle;
+
+	if (work->joint)
+		commit_joint(work);
+	else
+		commit_solo(work);
+	publish_catalog(work);
+	sim_oracle_committed(o, work->txn, !work->weak, !work->joint && work->planned);
+	sim_pops_end(work->client, true);
+}
+
+/* From PRE_COMMIT to the end. */
+static void
+finish(Work *work)
+{
+	SimWorld   *w = work->w;
+
+	if (sim_chance(w, w->config.rollback / 2) || (work->nops > 0 && !pre_commit(work)))
+	{
+		rollback(work);
+		return;
+	}
+	sim_oracle_committing(w->oracle, work->txn);
+	if (work->planned && work->joint)
+		sim_append_in_wal(work->p, &work->plan);
+	if (sim_chance(w, w->config.rollback / 2))
+		rollback(work);
+	else
+		commit(work);
+}
+
+static Work *
+begin(SimClient *client, bool joint, bool weak)
+{
+	SimProc    *p = client->p;
+	SimWorld   *w = p->world;
+	Work	   *work = sim_arena_take(&p->arena, sizeof(Work));
+
+	work->client = client;
+	work->p = p;
+	work->server = p->server;
+	work->w = w;
+	work->name = work->created = work->dropped = SIM_NONE;
+	work->joint = joint;
+	work->weak = weak;
+	work->txn = sim_oracle_begin(w->oracle, joint);
+	p->vxid = ++p->server->next_vxid;
+	if (joint)
+		work->xid = w->wal.next_xid++;
+	return work;
+}
+
+static void
+transaction(SimClient *client)
+{
+	SimProc    *p = client->p;
+	SimWorld   *w = p->world;
+	bool		catalog = sim_chance(w, w->config.catalog);
+	Work	   *work = begin(client, catalog || sim_chance(w, w->config.joint),
+							 sim_chance(w, w->config.weak));
+
+	if (work->joint && sim_chance(w, 30))
+		(void) sim_wal_insert(&w->wal, SIM_WAL_ROW, 0, work->xid, 0, NULL, 0);
+	if (catalog)
+		stage_catalog(work);
+	stage_leases(work);
+	stage_pushes(work);
+	sim_pause(p);
+	finish(work);
+	unlock_name(work);
+}
+
+bool
+sim_acknowledge(SimClient *client)
+{
+	Work	   *work = begin(client, false, false);
+
+	for (int i = 0; i < SIM_HELD_MAX; i++)
+	{
+		if (client->held[i].lease != 0)
+			stage_acks(work, &client->held[i], true);
+	}
+	if (work->nops == 0 || !pre_commit(work))
+	{
+		rollback(work);
+		return false;
+	}
+	sim_oracle_committing(work->w->oracle, work->txn);
+	commit(work);
+	return true;
+}
+
+void
+sim_client_main(SimProc *p)
+{
+	SimClient	client;
+
+	memset(&client, 0, sizeof(client));
+	client.p = p;
+	while (!p->server->stopping && !sim_world_failed(p->world))
+	{
+		sim_arena_reset(&p->arena);
+		if (sim_chance(p->world, p->world->config.stranger))
+			sim_stranger(p, sim_chance(p->world, 70));
+		else
+			transaction(&client);
+		sim_pause(p);
+	}
+	sim_confirm_release(p);
+}

@@ -1,0 +1,443 @@
+/*
+ * sim_pop.c
+ *		Clients of a simulated server as consumers: pop, nack, renew, and the end of a transaction that popped.
+ */
+#include "sim_server.h"
+
+#include "qc_cursor.h"
+#include "qc_index.h"
+#include "qc_lease.h"
+#include "sim_payload.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+QcStr
+sim_queue_name(uint32_t name)
+{
+	static const char names[] = "q0q1q2q3q4q5q6q7";
+
+	assert(name < SIM_NAMES_MAX);
+	return (QcStr) {(const uint8_t *) names + 2 * (size_t) name, 2};
+}
+
+QcStr
+sim_partition_name(uint32_t partition)
+{
+	static const char names[] = "p0p1p2p3";
+
+	assert(partition < SIM_PARTITIONS_MAX);
+	return (QcStr) {(const uint8_t *) names + 2 * (size_t) partition, partition == 0 ? 0 : 2};
+}
+
+uint32_t
+sim_name_number(const char *name, uint16_t len)
+{
+	return len < 2 ? 0 : (uint32_t) (name[1] - '0');
+}
+
+/* ---- reading ---- */
+
+void
+sim_place(QcState *st, QcPartition *partition, uint64_t position, uint32_t attempt, QcRef *hint,
+		  SimPlace *place)
+{
+	*place = (SimPlace)
+	{
+		.queue = QC_AT(st, QcQueue, partition->queue)->id, .partition = partition->id,
+		.position = position, .attempt = attempt,
+		.number = partition->lane == QC_LANE_DEAD ? SIM_DEAD_LANE :
+		sim_name_number(qc_name_at(st, partition->name), partition->name_len)
+	};
+	if (!qc_index_find(st, partition, position, hint, &place->location))
+		place->location.file = 0;
+}
+
+bool
+sim_read(SimProc *p, const SimPlace *place, SimSeen *seen)
+{
+	QcLocation	location = place->location;
+	QcMessage	message;
+	int64_t		created_at;
+	QcStatus	status = QC_OK;
+
+	if (location.file == 0)
+		status = qc_read_locate(&p->cache, location.log, place->partition, place->position, 0,
+								&location, &p->err);
+	if (status == QC_OK)
+		status = qc_read_message(&p->cache, &location, place->partition, place->position, &message,
+								 &created_at, &p->err);
+	if (status != QC_OK)
+		return false;
+	*seen = (SimSeen)
+	{
+		.queue = place->queue, .partition = place->number, .position = place->position,
+		.attempt = place->attempt
+	};
+	if (sim_payload_get(message.data, message.data_len, &seen->txn, &seen->index))
+		return true;
+	(void) qc_error_set(&p->err, QC_INTERNAL, "a message has other bytes than were pushed");
+	return false;
+}
+
+/* ---- pop ---- */
+
+typedef struct Pop
+{
+	SimClient  *client;
+	uint64_t	queue;			/* id */
+	uint32_t	batch;
+	uint64_t	partition;
+	uint64_t	lease;
+	uint32_t	nplaces;
+	SimPlace	places[SIM_POP_MAX];
+} Pop;
+
+/* Choose runs of messages. */
+static uint32_t
+choose_runs(const Pop *pop, QcState *st, QcRun *runs)
+{
+	QcPopRequest request = {.batch = pop->batch, .max_partitions = 3};
+	uint32_t	nruns = 0;
+
+	request.queue = qc_queue_by_id(st, pop->queue);
+	if (request.queue == NULL || request.queue->state == QC_QUEUE_DEAD || request.queue->damaged)
+		return 0;
+	request.group = qc_group_by_id(st, request.queue, QC_DEFAULT_GROUP);
+	if (pop->partition != 0)
+	{
+		request.partition = qc_partition_by_id(st, pop->partition);
+		if (request.partition == NULL)
+			return 0;
+	}
+	return qc_pop_choose(st, &request, runs, SIM_POP_MAX, &nruns) == 0 ? 0 : nruns;
+}
+
+/* SimChoose. */
+static bool
+choose_delivery(void *context, SimProc *p, QcSmallPlan *small)
+{
+	Pop		   *pop = context;
+	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue, .group = QC_DEFAULT_GROUP,
+	.lease_us = (uint64_t) p->world->config.lease_us};
+	QcRun		runs[SIM_POP_MAX];
+	uint32_t	nruns = choose_runs(pop, p->server->st, runs);
+	QcWriter	w;
+
+	if (nruns == 0 || qc_lease_by_id(p->server->st, pop->lease) != NULL)
+		return false;
+	w = qc_plan_small_writer(small);
+	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, nruns);
+	for (uint32_t i = 0; i < nruns; i++)
+	{
+		QcDeliverItem item = {.partition = runs[i].partition, .first = runs[i].first,
+		.count = runs[i].count, .attempt = runs[i].attempt};
+
+		qc_effect_put_item(&w, QC_EFFECT_DELIVER, &item);
+	}
+	qc_plan_small_done(small, &w, 1);
+	return true;
+}
+
+/* SimDone: note what the lease holds and where that is. */
+static void
+note_delivery(void *context, SimProc *p)
+{
+	Pop		   *pop = context;
+	QcState    *st = p->server->st;
+	const QcLease *lease = qc_lease_by_id(st, pop->lease);
+
+	for (QcSlot *slot = QC_AT(st, QcSlot, lease->slots.head); slot != NULL;
+		 slot = QC_AT(st, QcSlot, slot->of_lease.next))
+	{
+		const QcCursor *cursor = QC_AT(st, QcCursor, slot->cursor);
+
+		assert(pop->nplaces < SIM_POP_MAX);
+		sim_place(st, QC_AT(st, QcPartition, cursor->partition), slot->position, slot->attempt,
+				  &slot->hint, &pop->places[pop->nplaces++]);
+	}
+}
+
+/* The credit with which this transaction's leases will end. */
+static bool
+take_end_credit(SimClient *client)
+{
+	if (client->end.plan.credited)
+		return true;
+	qc_plan_small(&client->end, client->end_buffer, SIM_END_MAX);
+	return sim_credit(client->p, &client->end.plan) == QC_OK;
+}
+
+static SimHeld *
+free_place(SimClient *client)
+{
+	for (int i = 0; i < SIM_HELD_MAX; i++)
+	{
+		if (client->held[i].lease == 0)
+			return &client->held[i];
+	}
+	return NULL;
+}
+
+/* Read what was delivered and tell the oracle. */
+static bool
+receive(SimProc *p, const Pop *pop, SimHeld *held)
+{
+	SimSeen		seen[SIM_POP_MAX];
+	uint32_t	messages[SIM_POP_MAX];
+	const QcQueue *queue;
+
+	for (uint32_t i = 0; i < pop->nplaces; i++)
+	{
+		if (sim_read(p, &pop->places[i], &seen[i]))
+			continue;
+
+		/* Its queue may have been dropped meanwhile, and its files have gone. */
+		queue = qc_queue_by_id(p->server->st, pop->queue);
+		if (queue != NULL && queue->state != QC_QUEUE_DEAD)
+			sim_broken(p, "reading a message");
+		return false;
+	}
+	if (!sim_oracle_popped(p->world->oracle, seen, pop->nplaces, p->world->monotonic, messages,
+						   &held->delivery))
+		return false;
+	held->n = pop->nplaces;
+	for (uint32_t i = 0; i < held->n; i++)
+		held->spots[i] = (SimSpot)
+	{
+		messages[i], pop->places[i].partition, pop->places[i].position, pop->places[i].attempt
+	};
+	return true;
+}
+
+bool
+sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
+{
+	SimProc    *p = client->p;
+	SimHeld    *held = free_place(client);
+	uint32_t	number = p->server->queues[name];
+	QcDeliver	nothing = {0};
+	size_t		room = qc_effect_size(QC_EFFECT_DELIVER, &nothing, SIM_POP_MAX);
+	QcSmallPlan *small;
+	Pop		   *pop;
+
+	if (held == NULL || number == SIM_NONE || !take_end_credit(client))
+		return false;
+	pop = sim_arena_take(&p->arena, sizeof(Pop));
+	pop->client = client;
+	pop->queue = p->world->oracle->queues[number].id;
+	pop->batch = batch < SIM_POP_MAX ? batch : SIM_POP_MAX;
+	pop->partition = partition;
+	pop->lease = sim_below(p->world, UINT64_MAX - 1) + 1;
+	small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
+	qc_plan_small(small, sim_arena_take(&p->arena, QC_SMALL_BUFFER(room)), room);
+	small->plan.owner = small->plan.pid = p->number;
+	small->plan.needs.nslots = pop->batch;
+	small->plan.needs.nleases = 1;
+	if (!sim_submit(p, small, choose_delivery, note_delivery, pop))
+		return false;
+	held->lease = pop->lease;
+	held->own = true;
+	held->name = name;
+	held->n = 0;
+	if (!sim_write(p, small->plan.seq))
+	{
+		sim_broken(p, "writing a delivery");
+		return false;
+	}
+	return receive(p, pop, held);
+}
+
+/* ---- the end of the transaction ---- */
+
+void
+sim_held_refresh(SimProc *p, SimHeld *held)
+{
+	QcState    *st = p->server->st;
+	const QcLease *lease = qc_lease_by_id(st, held->lease);
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < held->n && lease != NULL; i++)
+	{
+		const QcPartition *partition = qc_partition_by_id(st, held->spots[i].partition);
+
+		if (partition != NULL && qc_lease_slot(st, lease, partition, held->spots[i].position) != NULL)
+			held->spots[n++] = held->spots[i];
+	}
+	held->n = n;
+	if (lease == NULL)
+		held->lease = 0;
+}
+
+/* Encode the end of the transaction's leases that still exist; returns their number. */
+static uint32_t
+put_ends(SimClient *client, QcWriter *w, bool committed)
+{
+	SimProc    *p = client->p;
+	SimOracle  *o = p->world->oracle;
+	uint32_t	n = 0;
+
+	for (int i = 0; i < SIM_HELD_MAX; i++)
+	{
+		SimHeld    *held = &client->held[i];
+		QcPopCommit pop_commit = {.lease = held->lease};
+		QcRelease	release = {.lease = held->lease, .reason = QC_RELEASE_ABORT};
+
+		if (held->lease == 0 || !held->own)
+			continue;
+		held->own = false;
+		if (qc_lease_by_id(p->server->st, held->lease) == NULL)
+		{
+			held->lease = 0;
+			continue;
+		}
+		n++;
+		if (committed)
+		{
+			qc_effect_put(w, QC_EFFECT_POP_COMMIT, &pop_commit, 0);
+			sim_oracle_lease(o, held->delivery, p->world->monotonic + p->world->config.lease_us);
+			continue;
+		}
+		qc_effect_put(w, QC_EFFECT_RELEASE, &release, 0);
+		for (uint32_t k = 0; k < held->n; k++)
+			sim_oracle_given_back(o, held->delivery, held->spots[k].message);
+		held->lease = 0;
+	}
+	return n;
+}
+
+void
+sim_pops_end(SimClient *client, bool committed)
+{
+	SimProc    *p = client->p;
+	QcWriter	w;
+	uint32_t	n;
+
+	if (!client->end.plan.credited)
+		return;
+	w = qc_plan_small_writer(&client->end);
+	n = put_ends(client, &w, committed);
+	if (n == 0)
+	{
+		qc_plan_uncredit(p->server->st, p->server->ring, &client->end.plan);
+		return;
+	}
+	qc_plan_small_done(&client->end, &w, n);
+	sim_append(p, &client->end.plan);
+}
+
+/* ---- answers that act at once ---- */
+
+typedef struct Answer
+{
+	SimHeld    *held;
+	int64_t		delay_us;
+	uint32_t	from;			/* first of the spots that are given back */
+} Answer;
+
+/* The lease when it can be answered by this process. */
+static const QcLease *
+answerable(const SimProc *p, const SimHeld *held)
+{
+	const QcLease *lease = qc_lease_by_id(p->server->st, held->lease);
+
+	return lease != NULL && lease->pin_seq == 0 &&
+		(lease->owner == 0 || lease->owner == p->number) ? lease : NULL;
+}
+
+/* Tell the oracle what a nack gives back: in a partition that is delivered in order everything above, too. */
+static void
+tell_nack(SimProc *p, const SimHeld *held, const SimSpot *spot)
+{
+	QcState    *st = p->server->st;
+	const QcPartition *partition = qc_partition_by_id(st, spot->partition);
+	bool		ordered = partition != NULL && qc_partition_ordered(st, partition);
+
+	for (uint32_t i = 0; i < held->n; i++)
+	{
+		const SimSpot *other = &held->spots[i];
+
+		if (other == spot || (ordered && other->partition == spot->partition &&
+							  other->position > spot->position))
+			sim_oracle_given_back(p->world->oracle, held->delivery, other->message);
+	}
+}
+
+static bool
+choose_nack(void *context, SimProc *p, QcSmallPlan *small)
+{
+	const Answer *answer = context;
+	const SimHeld *held = answer->held;
+	QcNack		nack = {.lease = held->lease, .delay_us = (uint64_t) answer->delay_us};
+	QcWriter	w;
+
+	if (answerable(p, held) == NULL)
+		return false;
+	w = qc_plan_small_writer(small);
+	qc_effect_put(&w, QC_EFFECT_NACK, &nack, held->n - answer->from);
+	for (uint32_t i = answer->from; i < held->n; i++)
+	{
+		QcNackItem	item = {.partition = held->spots[i].partition,
+		.first = held->spots[i].position, .count = 1};
+
+		qc_effect_put_item(&w, QC_EFFECT_NACK, &item);
+		tell_nack(p, held, &held->spots[i]);
+	}
+	qc_plan_small_done(small, &w, 1);
+	return true;
+}
+
+static bool
+choose_renew(void *context, SimProc *p, QcSmallPlan *small)
+{
+	const Answer *answer = context;
+	QcRenew		renew = {.lease = answer->held->lease, .lease_us = (uint64_t) answer->delay_us};
+	QcWriter	w;
+
+	if (answerable(p, answer->held) == NULL)
+		return false;
+	w = qc_plan_small_writer(small);
+	qc_effect_put(&w, QC_EFFECT_RENEW, &renew, 0);
+	qc_plan_small_done(small, &w, 1);
+	return true;
+}
+
+static QcSmallPlan *
+answer_plan(SimProc *p, size_t room)
+{
+	QcSmallPlan *small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
+
+	qc_plan_small(small, sim_arena_take(&p->arena, QC_SMALL_BUFFER(room)), room);
+	return small;
+}
+
+void
+sim_nack(SimClient *client, SimHeld *held)
+{
+	SimProc    *p = client->p;
+	Answer		answer = {.held = held};
+	QcNack		nack = {0};
+	QcSmallPlan *small = answer_plan(p, qc_effect_size(QC_EFFECT_NACK, &nack, SIM_POP_MAX));
+
+	if (held->n == 0)
+		return;
+	answer.from = (uint32_t) sim_below(p->world, held->n);
+	answer.delay_us = sim_chance(p->world, 50) ? 0 : (int64_t) sim_below(p->world, 100000);
+	if (sim_submit(p, small, choose_nack, NULL, &answer) && !sim_write(p, small->plan.seq))
+		sim_broken(p, "writing a nack");
+	sim_held_refresh(p, held);
+}
+
+void
+sim_renew(SimClient *client, SimHeld *held)
+{
+	SimProc    *p = client->p;
+	Answer		answer = {.held = held, .delay_us = p->world->config.lease_us * 2};
+	QcRenew		renew = {0};
+	QcSmallPlan *small = answer_plan(p, qc_effect_size(QC_EFFECT_RENEW, &renew, 0));
+
+	if (!sim_submit(p, small, choose_renew, NULL, &answer))
+		sim_held_refresh(p, held);
+}

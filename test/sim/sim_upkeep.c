@@ -1,0 +1,181 @@
+/*
+ * sim_upkeep.c
+ *		qlog's checkpointer in a simulated server: checkpoints, expired leases, dropped queues, room ahead.
+ *
+ * The steps of src/pg/wrk_checkpoint.c and wrk_upkeep.c.
+ */
+#include "sim_server.h"
+
+#include "qc_catalog.h"
+#include "qc_lease.h"
+#include "qc_mutant.h"
+#include "qc_rows.h"
+#include "qc_timer.h"
+
+#include <stdlib.h>
+
+#define REMOVE_MAX	8
+#define EXPIRED_MAX	16
+#define SWEEP_ROWS	5
+
+/* ---- checkpoints ---- */
+
+/* Dump what has changed; QC_END = nothing has. */
+static QcStatus
+dump(SimServer *server, QcWriter *w, QcRowsMark *mark, QcError *err)
+{
+	QcStatus	status;
+
+	for (;;)
+	{
+		qc_writer_init(w, server->batch, server->batch_cap);
+		status = qc_rows_dump(server->st, w, mark, err);
+		if (status != QC_SHORT)
+			return status;
+		server->batch_cap = server->batch_cap * 2 + 16384;
+		server->batch = sim_realloc(server->batch, server->batch_cap);
+	}
+}
+
+static void
+remove_logs(SimProc *p, const uint64_t *logs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (qc_log_remove_files(&p->files, logs[i], &p->err) != QC_OK)
+			sim_broken(p, "removing a log");
+	}
+}
+
+void
+sim_checkpoint(SimProc *p)
+{
+	SimServer  *server = p->server;
+	uint64_t	logs[REMOVE_MAX];
+	uint32_t	n = 0;
+	QcWriter	w;
+	QcRowsMark	mark;
+	QcStatus	status;
+
+	while (n < REMOVE_MAX && (logs[n] = qc_log_remove_next(server->st)) != 0)
+		n++;
+	status = dump(server, &w, &mark, &p->err);
+	if (status == QC_END)
+		return;
+	if (QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
+		remove_logs(p, logs, n);
+	if (status == QC_OK)
+	{
+		sim_wal_flush_to(p, mark.commit_lsn);
+		sim_flush(p, mark.seq);
+		if (!sim_disk_step(p))
+			return;
+		status = qs_apply(server->store, w.buf, w.len, &p->err);
+		if (status == QC_IO && p->err.sys_errno == SIM_CRASHED)
+			(void) sim_disk_stepped(p, SIM_CRASHED);
+	}
+	if (status != QC_OK)
+	{
+		sim_broken(p, "checkpoint");
+		return;
+	}
+	server->st->checkpoint_seq = mark.seq;
+	if (!QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
+		remove_logs(p, logs, n);
+}
+
+/* ---- the small things ---- */
+
+typedef struct Expired
+{
+	uint64_t	ids[EXPIRED_MAX];
+	uint32_t	n;
+} Expired;
+
+/* SimChoose: a release for each lease that is still over. */
+static bool
+put_releases(void *context, SimProc *p, QcSmallPlan *small)
+{
+	Expired    *expired = context;
+	QcWriter	w = qc_plan_small_writer(small);
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < expired->n; i++)
+	{
+		QcRelease	release = {.lease = expired->ids[i], .reason = QC_RELEASE_EXPIRED};
+		const QcLease *lease = qc_lease_by_id(p->server->st, expired->ids[i]);
+
+		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 ||
+			lease->deadline > p->world->monotonic)
+			continue;
+		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
+		n++;
+	}
+	if (n > 0)
+		qc_plan_small_done(small, &w, n);
+	return n > 0;
+}
+
+static void
+expire_leases(SimProc *p)
+{
+	QcRelease	release = {0};
+	size_t		room = EXPIRED_MAX * qc_effect_size(QC_EFFECT_RELEASE, &release, 0);
+	Expired		expired;
+	QcSmallPlan *small;
+
+	expired.n = qc_timers_run(p->server->st, p->world->monotonic, expired.ids, EXPIRED_MAX);
+	if (expired.n == 0)
+		return;
+	small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
+	qc_plan_small(small, sim_arena_take(&p->arena, QC_SMALL_BUFFER(room)), room);
+	(void) sim_submit(p, small, put_releases, NULL, &expired);
+}
+
+/* Room ahead for a log that has little left. */
+static void
+extend_ahead(SimProc *p)
+{
+	SimServer  *server = p->server;
+	uint64_t	segment = p->world->config.segment;
+	QcExtend	extend;
+
+	for (QcLog *log = QC_AT(server->st, QcLog, server->st->logs); log != NULL;
+		 log = QC_AT(server->st, QcLog, log->next))
+	{
+		if (log->last_file != log->file || log->allocated - log->tail > segment / 4)
+			continue;
+		extend = (QcExtend)
+		{
+			.log = log->id, .create = log->allocated >= segment
+		};
+		extend.file = extend.create ? log->last_file + 1 : log->last_file;
+		extend.from = extend.create ? 0 : log->last_allocated;
+		extend.to = segment;
+		if (sim_extend(p, &extend) != QC_OK)
+			sim_broken(p, "room ahead");
+		return;
+	}
+}
+
+void
+sim_upkeep_main(SimProc *p)
+{
+	SimServer  *server = p->server;
+	SimWorld   *w = p->world;
+
+	while (!server->leaving && !sim_world_failed(w))
+	{
+		sim_arena_reset(&p->arena);
+		if (sim_below(w, w->config.checkpoint) == 0)
+			sim_checkpoint(p);
+		if (sim_below(w, 10) == 0)
+			expire_leases(p);
+		if (sim_below(w, 20) == 0)
+			(void) qc_queue_sweep(server->st, SWEEP_ROWS);
+		if (sim_below(w, 200) == 0)
+			extend_ahead(p);
+		sim_pause(p);
+	}
+	sim_flush(p, server->st->seq);
+}

@@ -1,0 +1,98 @@
+/*
+ * sim_world.h
+ *		A simulated machine: its disk, its PostgreSQL, its clocks, and the model that judges it.
+ *
+ * What is in here survives a crash of the server (as far as the disk and the WAL do); what a server keeps in memory is in
+ * sim_server.h.  Steps on the disk and of the WAL are numbered together.	A seed decides everything: the same seed runs
+ * the same way.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "sim_disk.h"
+#include "sim_oracle.h"
+#include "sim_wal.h"
+
+#define SIM_NAMES_MAX		8	/* of queues */
+#define SIM_PARTITIONS_MAX	4	/* of a queue, the default one included */
+
+/* What a seed chooses: no two kinds of trouble need to be likely in the same run. */
+typedef struct SimConfig
+{
+	uint32_t	clients;
+	uint32_t	names;
+	uint32_t	partitions;
+	uint64_t	segment;
+	uint64_t	ring;
+	uint64_t	state;			/* bytes of state memory */
+	uint64_t	index;
+	uint32_t	max_slots;
+	uint32_t	guards;			/* 0 = joint commits guard themselves */
+	uint32_t	joint;			/* per cent of transactions that change a table */
+	uint32_t	weak;			/* ... that commit asynchronously */
+	uint32_t	rollback;
+	uint32_t	several;		/* ... that push into several queues */
+	uint32_t	pop;
+	uint32_t	catalog;		/* ... that create or drop a queue */
+	uint32_t	stranger;		/* ... that have nothing to do with queues */
+	uint32_t	large;			/* ... whose messages are large */
+	uint32_t	noise;			/* ... whose messages do not shrink */
+	uint32_t	carry_limit;	/* bytes of a transaction that the WAL carries */
+	uint32_t	checkpoint;		/* steps between two checkpoints, about */
+	uint32_t	pg_checkpoint;
+	int64_t		lease_us;
+} SimConfig;
+
+/* What kind of crash. */
+typedef enum SimCrash
+{
+	SIM_CRASH_KILL,				/* the processes die, the machine lives */
+	SIM_CRASH_KEEP,				/* the power fails, all of the disk's cache got written */
+	SIM_CRASH_LOSE,				/* ... none of it */
+	SIM_CRASH_RANDOM
+} SimCrash;
+
+typedef struct SimWorld
+{
+	SimConfig	config;
+	uint64_t	random;
+	SimDisk    *disk;
+	SimWal		wal;
+	SimOracle  *oracle;
+	int64_t		now;			/* wall clock, microseconds */
+	int64_t		monotonic;
+	uint64_t	steps;			/* taken */
+	uint64_t	crash_step;		/* the server dies at this one, 0 = never */
+	SimPoint	crash_point;
+	bool		crashed;		/* it has died */
+	bool		machine_died;	/* since a server served last */
+	bool		crash_free;		/* nobody has died since the last server served: it was stopped */
+	bool		lossy;			/* a copy, see SimView */
+	bool		allow_damage;	/* recovery may refuse, queues may be out of service */
+	char		failure[500];	/* what went wrong, "" = nothing */
+} SimWorld;
+
+extern SimWorld *sim_world_new(uint64_t seed);
+
+/* A copy of everything, with the same open handles; the running server stays with the old one. */
+extern SimWorld *sim_world_copy(const SimWorld *world);
+extern void sim_world_free(SimWorld *world);
+
+/* The server is gone: what survives of disk and WAL.	*/
+extern void sim_world_crash(SimWorld *world, SimCrash crash);
+
+/* Note what went wrong, unless something did before; returns false. */
+extern bool sim_world_fail(SimWorld *world, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+
+/* Has anything gone wrong? */
+extern bool sim_world_failed(SimWorld *world);
+
+/* True with this probability. */
+extern bool sim_chance(SimWorld *world, uint32_t percent);
+extern uint64_t sim_below(SimWorld *world, uint64_t bound);
+
+/* Describe the configuration in one line. */
+extern void sim_world_describe(const SimWorld *world, char *out, size_t size);
+
+#endif							/* SIM_WORLD_H */
