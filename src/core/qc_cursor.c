@@ -252,6 +252,7 @@ qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us
 	slot->state = QC_SLOT_WAITING;
 	slot->due = now + delay_us;
 	cursor->nwaiting++;
+	QC_AT(st, QcGroup, cursor->group)->nwaiting++;
 
 	/* No memory for a timer: rather too early than never. */
 	if (delay_us <= 0 ||
@@ -264,13 +265,15 @@ void
 qc_slot_due(QcState *st, QcSlot *slot)
 {
 	QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 
-	assert(slot->state == QC_SLOT_WAITING && cursor->nwaiting > 0);
+	assert(slot->state == QC_SLOT_WAITING && cursor->nwaiting > 0 && group->nwaiting > 0);
 	cursor->nwaiting--;
+	group->nwaiting--;
 	slot->state = QC_SLOT_RETRY;
 	if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
 		qc_list_append(st, &cursor->retry, QC_REF(st, slot), OF_LEASE);
-	QC_AT(st, QcGroup, cursor->group)->nready++;
+	group->nready++;
 	qc_dirty_cursor(st, cursor);
 	qc_cursor_refresh(st, cursor);
 }
@@ -283,7 +286,10 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 
 	unlease(st, cursor, slot);
 	if (slot->state == QC_SLOT_WAITING)
+	{
 		cursor->nwaiting--;
+		group->nwaiting--;
+	}
 	if (slot->state == QC_SLOT_RETRY)
 	{
 		if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
@@ -332,6 +338,7 @@ qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
 		move_fetch(st, cursor, cursor->fetch + 1);
 		slot->state = QC_SLOT_WAITING;
 		cursor->nwaiting++;
+		group->nwaiting++;
 		qc_slot_due(st, slot);
 	}
 	for (uint64_t p = first; p < end; p++)

@@ -290,6 +290,7 @@ load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
 		}
 		slot->state = QC_SLOT_WAITING;
 		cursor->nwaiting++;
+		group->nwaiting++;
 	}
 	return QC_OK;
 }

@@ -123,6 +123,7 @@ typedef struct QcGroup
 	QcList		ready;			/* cursors with something to deliver */
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
+	uint64_t	nwaiting;		/* messages that wait for a retry time */
 	uint64_t	dead_partition;	/* id of the dead lane, 0 = none yet */
 	QcDirty		dirty;
 } QcGroup;
