@@ -51,14 +51,20 @@ static const QcLocation *
 search(const QlogSpot *spot)
 {
 	QcError		err;
+	uint64		from = 0;
 
 	if (searched.location.file != 0 && searched.partition == spot->partition &&
 		spot->position >= searched.location.first &&
 		spot->position - searched.location.first < searched.location.count)
 		return &searched.location;
+
+	/* Messages are asked for in ascending order: what follows the last one found cannot lie in an older file. */
+	if (searched.location.file != 0 && searched.partition == spot->partition &&
+		spot->position >= searched.location.first)
+		from = searched.location.file;
 	searched.location.file = 0;
 	qc_error_clear(&err);
-	if (qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, 0,
+	if (qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, from,
 					   &searched.location, &err) != QC_OK)
 	{
 		searched.location.file = 0;

@@ -51,6 +51,8 @@ sub init
 {
 	my ($self, %params) = @_;
 
+	# Queues need UTF8, whatever the locale of the test run.
+	$params{extra} = [ '--encoding=UTF8', '--locale=C.UTF-8', @{ $params{extra} || [] } ];
 	$self->SUPER::init(%params);
 	$self->append_conf(
 		'postgresql.conf', qq{

@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $clients = 4;
-my $rounds = 4;
+my $rounds = 3;
 my $seed = time ^ $$;
 srand($seed);
 note "seed $seed";
@@ -29,7 +29,7 @@ sub start_client
 
 	$script .= sprintf(
 		"select queue_push('q', '{\"c\": %d, \"n\": %d, \"pad\": \"%s\"}', 'p%d');\n",
-		$client, $round * 100000 + $_, 'x' x int(rand(900)), $client) for 1 .. 20000;
+		$client, $round * 100000 + $_, 'x' x int(rand(900)), $client) for 1 .. 5000;
 	my $file = "$PostgreSQL::Test::Utils::tmp_check/client$client.sql";
 	open(my $fh, '>', $file) or die $!;
 	print $fh $script;
@@ -44,7 +44,7 @@ sub start_client
 foreach my $round (1 .. $rounds)
 {
 	my @runs = map { start_client($_, $round) } 0 .. $clients - 1;
-	my $end = Time::HiRes::time() + 0.5 + rand(1.5);
+	my $end = Time::HiRes::time() + 0.5 + rand(0.7);
 
 	while (Time::HiRes::time() < $end)
 	{

@@ -8,7 +8,7 @@ use IPC::Run ();
 use QlogNode;
 use Test::More;
 
-my $node = QlogNode->started('main', conf => [ "qlog.log_flush_interval = '10s'", 'max_connections = 30' ]);
+my $node = QlogNode->started('main', conf => [ "qlog.log_flush_interval = '10s'", "qlog.checkpoint_timeout = '1h'", 'max_connections = 30' ]);
 my $number = 0;
 
 $node->sql("select queue_create('q'); create table t(n int primary key)");
@@ -101,8 +101,11 @@ foreach my $phase (qw(recovery-replay recovery-restore recovery-decide recovery-
 
 # A queue-only entry that was lost below a restored joint one leaves a void entry, not a stop.
 {
+	# A guard is on duty, so that the joint commit need not flush our log, and with it the entry below, itself.
+	$node->sql(joint_sql());
+	$node->poll_sql(q{select count(*) > 0 from qlog_stat_workers where state = 'on guard'});
 	$node->freeze('walwriter');
-	my $handle = stop_at('before-flush', q{select queue_push('q', '{"n": 0}')});
+	my $handle = stop_at('after-fill', q{select queue_push('q', '{"n": 0}')});
 
 	$node->sql(joint_sql());
 	$node->kill9_everything;

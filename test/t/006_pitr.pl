@@ -41,9 +41,8 @@ $node->sql("select pg_create_restore_point('before')");
 joint(950000002);
 $node->sql("select pg_create_restore_point('after')");
 joint(950000003);
-$node->sql('select pg_switch_wal()');
-my $last = $node->sql('select last_archived_wal from pg_stat_archiver');
-$node->poll_sql('select archived_count > 0 and last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) from pg_stat_archiver');
+my $last = $node->sql('select pg_walfile_name(pg_switch_wal())');
+$node->poll_sql("select last_archived_wal >= '$last' from pg_stat_archiver");
 
 foreach my $target ('before', 'after')
 {
