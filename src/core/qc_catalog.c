@@ -297,6 +297,7 @@ partition_free(QcState *st, QcQueue *queue, QcPartition *partition)
 	unlink_bucket(st, &st->partition_ids, qc_hash_id(partition->id), ref,
 				  offsetof(QcPartition, id_next));
 	qc_list_remove(st, &queue->partitions, ref, OF_QUEUE);
+	queue->npartitions--;
 	qc_mem_free(&st->mem, qc_mem_name_class(partition->name_len), partition->name);
 	partition->name = 0;
 	qc_free_row(st, QC_CLASS_PARTITION, &st->dirty_partitions, ref, &partition->dirty);

@@ -547,14 +547,17 @@ qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t ma
 	}
 	else
 	{
+		QcRef		first = request->group->ready.head;
+
+		/* Each cursor goes to the list's tail when it has been looked at; the first one again is the end. */
 		for (uint32_t i = 0; i < request->max_partitions && chosen.count < request->batch; i++)
 		{
-			QcCursor   *cursor = QC_AT(st, QcCursor, request->group->ready.head);
+			QcRef		ref = request->group->ready.head;
 			uint32_t	before = chosen.count;
 
-			if (cursor == NULL)
+			if (ref == 0 || (i > 0 && ref == first))
 				break;
-			choose_from(st, cursor, &chosen);
+			choose_from(st, QC_AT(st, QcCursor, ref), &chosen);
 			if (chosen.count == before)
 				break;
 		}

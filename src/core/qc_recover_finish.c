@@ -169,10 +169,32 @@ begin_epoch(QcRecovery *rc, QcError *err)
 
 /* ---- verdicts and releases ---- */
 
+/* Items of this size that one entry may have: no record is larger than half a log file. */
+static uint32_t
+items_max(const QcRecovery *rc, size_t item)
+{
+	uint64_t	room = rc->r->segment_size / 2 - QC_RECORD_HEADER_SIZE - QC_ENTRY_HEAD_SIZE(1) -
+		qc_effect_size(QC_EFFECT_DECISION, NULL, 0);
+
+	return room / item < ITEMS_MAX ? (uint32_t) (room / item) : ITEMS_MAX;
+}
+
+static uint32_t
+decisions_max(const QcRecovery *rc)
+{
+	return items_max(rc, qc_effect_item_size(QC_EFFECT_DECISION));
+}
+
+static uint32_t
+releases_max(const QcRecovery *rc)
+{
+	return items_max(rc, qc_effect_size(QC_EFFECT_RELEASE, NULL, 0));
+}
+
 static uint32_t
 put_decisions(QcRecovery *rc, QcWriter *w)
 {
-	return qc_open_decisions(rc->r->st, rc->r->timeline, UINT64_MAX, ITEMS_MAX, w) > 0;
+	return qc_open_decisions(rc->r->st, rc->r->timeline, UINT64_MAX, decisions_max(rc), w) > 0;
 }
 
 /* Leases whose pop never committed. */
@@ -180,9 +202,10 @@ static uint32_t
 put_releases(QcRecovery *rc, QcWriter *w)
 {
 	QcState    *st = rc->r->st;
+	uint32_t	max = releases_max(rc);
 	uint32_t	n = 0;
 
-	for (QcLease *lease = QC_AT(st, QcLease, st->leases.head); lease != NULL && n < ITEMS_MAX;
+	for (QcLease *lease = QC_AT(st, QcLease, st->leases.head); lease != NULL && n < max;
 		 lease = QC_AT(st, QcLease, lease->all.next))
 	{
 		QcRelease	release = {.lease = lease->id, .delay_us = 0, .reason = QC_RELEASE_LOST};
@@ -228,10 +251,10 @@ qc_recover_finish(QcRecovery *rc, QcError *err)
 	if (needs_epoch(rc))
 		status = begin_epoch(rc, err);
 	if (status == QC_OK && r->st->nopens > 0)
-		status = log_all(rc, put_decisions, qc_effect_size(QC_EFFECT_DECISION, NULL, ITEMS_MAX),
-						 err);
+		status = log_all(rc, put_decisions,
+						 qc_effect_size(QC_EFFECT_DECISION, NULL, decisions_max(rc)), err);
 	if (status == QC_OK && has_lost_lease(r->st))
 		status = log_all(rc, put_releases,
-						 ITEMS_MAX * qc_effect_size(QC_EFFECT_RELEASE, NULL, 0), err);
+						 releases_max(rc) * qc_effect_size(QC_EFFECT_RELEASE, NULL, 0), err);
 	return status == QC_OK ? flush(rc, err) : status;
 }

@@ -333,14 +333,30 @@ apply_plan(QcState *st, QcPlan *plan, const QcApply *apply)
 	assert(status == QC_END);
 }
 
-/* Slots that a delivery promised and did not need. */
-static uint32_t
-unused_slots(const QcState *st, const QcPlan *plan, uint32_t reserved_before)
+/* Promises that stand before the plan uses its own. */
+static Wants
+promises(const QcState *st)
 {
-	uint32_t	used = reserved_before - st->mem.pools[QC_CLASS_SLOT].nreserved;
+	Wants		standing;
 
-	assert(used <= plan->needs.nslots);
-	return plan->needs.nslots - used;
+	for (int i = 0; i < QC_CLASS_COUNT; i++)
+		standing.n[i] = st->mem.pools[i].nreserved;
+	return standing;
+}
+
+/* Give back what was promised and not needed: a delivery of fewer messages, a name or an item that came to nothing. */
+static void
+give_back_unused(QcState *st, const QcPlan *plan, const Wants *before)
+{
+	Wants		wants = wants_of(plan);
+
+	for (int i = 0; i < QC_CLASS_COUNT; i++)
+	{
+		uint32_t	used = before->n[i] - st->mem.pools[i].nreserved;
+
+		assert(used <= wants.n[i]);
+		qc_mem_unreserve(&st->mem, (QcClass) i, wants.n[i] - used);
+	}
 }
 
 void
@@ -349,7 +365,7 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 {
 	QcApply		apply = {.seq = st->seq + 1,.xid = plan->xid,.monotonic = monotonic,
 		.owner = plan->owner,.immediate = plan->immediate,.pid = plan->pid};
-	uint32_t	slots = st->mem.pools[QC_CLASS_SLOT].nreserved;
+	Wants		before = promises(st);
 	Placer		placer = {.st = st,.plan = plan,.segment_size = segment_size};
 
 	assert(plan->credited);
@@ -365,7 +381,6 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 	if (plan->open != 0)
 		QC_AT(st, QcOpen, plan->open)->carried = (plan->flags & QC_ENTRY_CARRIED) != 0;
 	apply_plan(st, plan, &apply);
-	qc_mem_unreserve(&st->mem, QC_CLASS_SLOT, unused_slots(st, plan, slots));
 
 	plan->entry = qc_ring_take(ring, plan->ring_need, plan->seq, plan->nparts);
 	placer.parts = qc_ring_parts(plan->entry);
@@ -376,6 +391,7 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 							(uint32_t) (QC_RECORD_HEADER_SIZE + plan->payload_len) :
 							(uint32_t) QC_STUB_SIZE);
 	plan->entry->nparts = placer.n;
+	give_back_unused(st, plan, &before);
 
 	/* A small plan promised room for its largest effect. */
 	release_logs(st, plan);
