@@ -281,7 +281,7 @@ share_visitor_stops(const Home *home)
 	qs_close(store);
 }
 
-/* The longest key, and a value longer than a page. */
+/* The longest key, and a value longer than a page, which a shorter one then replaces. */
 static void
 share_limits(const Home *home)
 {
@@ -302,6 +302,14 @@ share_limits(const Home *home)
 	CHECK_U64(qs_read(store, add_text, &text, &err), QC_OK);
 	CHECK_BYTES(text.bytes, 6, "k=vvv;", 6);
 	CHECK_U64(text.len, 6 + QS_KEY_MAX + 1 + 9000 + 1);
+	qc_writer_init(&batch, buf, sizeof(buf));
+	qs_batch_put(&batch, key, QS_KEY_MAX, value, 4500);
+	CHECK_U64(apply_batch(store, &batch), QC_OK);
+	qs_close(store);
+	store = must_open(home, 4 * MIB, false, true);
+	text.len = 0;
+	CHECK_U64(qs_read(store, add_text, &text, &err), QC_OK);
+	CHECK_U64(text.len, 6 + QS_KEY_MAX + 1 + 4500 + 1);
 	qs_close(store);
 }
 
