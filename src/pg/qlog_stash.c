@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file_perm.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 
@@ -102,8 +103,18 @@ stash_open(void)
 {
 	struct stat st;
 
+	char		directory[MAXPGPATH];
+
 	snprintf(stash_path, sizeof(stash_path), "%s/%s", qlog_directory(), QC_STASH_PATH);
 	stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
+	if (stash_fd < 0 && errno == ENOENT)
+	{
+		/* The data directory of qlog is missing.  The server may start; qlog will refuse to, and keep this. */
+		strlcpy(directory, stash_path, sizeof(directory));
+		get_parent_directory(directory);
+		if (pg_mkdir_p(directory, pg_dir_create_mode) == 0)
+			stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
+	}
 	if (stash_fd < 0)
 		fail("open");
 	ReserveExternalFD();

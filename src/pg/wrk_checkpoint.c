@@ -47,6 +47,7 @@ typedef struct Batch
 } Batch;
 
 static QsStore *store;
+static int	map_max;			/* qlog.checkpoint_max_size with which it was opened */
 static Batch batch;
 
 /* Make room in the batch buffer; false = no memory. */
@@ -94,6 +95,28 @@ dump(QcError *err)
 	}
 }
 
+static QcStatus
+open_store(QcError *err)
+{
+	char		path[MAXPGPATH];
+
+	qlog_store_path(path);
+	map_max = qlog_checkpoint_max_size;
+	return qs_open(path, (uint64) map_max * 1024 * 1024, false, false, &store, err);
+}
+
+/* The setting has changed: the store is opened anew with it. */
+static QcStatus
+follow_map_setting(QcError *err)
+{
+	if (store != NULL && map_max == qlog_checkpoint_max_size)
+		return QC_OK;
+	if (store != NULL)
+		qs_close(store);
+	store = NULL;
+	return open_store(err);
+}
+
 /* Store the batch; what it says must be durable elsewhere before. */
 static QcStatus
 put_batch(QlogWorker *worker, QcError *err)
@@ -104,7 +127,9 @@ put_batch(QlogWorker *worker, QcError *err)
 		XLogFlush(batch.mark.commit_lsn);
 	qlog_flush(batch.mark.seq);
 	QLOG_STOP("checkpoint-before-apply");
-	status = qs_apply(store, batch.bytes, batch.len, err);
+	status = follow_map_setting(err);
+	if (status == QC_OK)
+		status = qs_apply(store, batch.bytes, batch.len, err);
 	if (status != QC_OK)
 		return status;
 	QLOG_STOP("checkpoint-after-apply");
@@ -234,6 +259,8 @@ serve(QlogWorker *worker)
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
+		while (!qlog_worker_shutdown() && qlog_upkeep_index(worker))
+			 /* one file at a time */ ;
 	}
 }
 
@@ -278,6 +305,7 @@ start(QlogWorker *worker)
 	bool		allow_gap;
 
 	qc_error_clear(&err);
+	map_max = qlog_checkpoint_max_size;
 	if (qlog_recover(worker, &store, &err) == QC_OK)
 	{
 		qlog_worker_error(worker, NULL, NULL);
@@ -300,7 +328,6 @@ start(QlogWorker *worker)
 static void
 resume(QlogWorker *worker)
 {
-	char		path[MAXPGPATH];
 	QcError		err;
 
 	if (qlog_shared->batch_lost)
@@ -308,10 +335,8 @@ resume(QlogWorker *worker)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("the checkpointer of qlog ended with a checkpoint that it could not store"),
 				 errdetail("The state in memory cannot be stored any more; it is rebuilt from the last checkpoint and the log.")));
-	qlog_store_path(path);
 	qc_error_clear(&err);
-	if (qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, false, false, &store,
-				&err) != QC_OK)
+	if (open_store(&err) != QC_OK)
 		qlog_report(ERROR, &err, "could not open the checkpoint store");
 	qlog_worker_error(worker, NULL, NULL);
 }

@@ -26,6 +26,9 @@ extern bool qlog_upkeep_leases(QlogWorker *worker);
 extern bool qlog_upkeep_dropped(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 
+/* Write the .qidx of one closed file that has none yet. */
+extern bool qlog_upkeep_index(QlogWorker *worker);
+
 /*
  * Logs that nothing needs any more, taken out of the state before a dump; their directories go once that dump is
  * stored.	Returns their number.

@@ -1,16 +1,18 @@
 /*
  * wrk_upkeep.c
  *		What the checkpointer worker does between checkpoints: expired leases, dropped queues, room ahead in busy logs,
- *		directories of logs that are gone.
+ *		indexes of closed files, directories of logs that are gone.
  */
 #include "wrk_checkpoint.h"
 
 #include "access/xact.h"
 
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
 #include "qlog_guc.h"
+#include "qlog_io.h"
 
 #include "../core/qc_catalog.h"
 #include "../core/qc_lease.h"
@@ -129,6 +131,86 @@ qlog_upkeep_extend(QlogWorker *worker)
 	return false;
 }
 
+/* Every file of a log below this one has its index, or had its chance. */
+typedef struct Indexed
+{
+	uint64		log;			/* key */
+	uint64		file;
+} Indexed;
+
+static HTAB *indexed = NULL;
+
+static void
+make_indexed(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(uint64),.entrysize = sizeof(Indexed),.hcxt = TopMemoryContext};
+
+	indexed = hash_create("qlog indexed files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* A log with a closed file that is not known to have an index, and the seq that closed it at the latest. */
+static bool
+find_closed(uint64 *log_id, uint64 *active, uint64 *seq)
+{
+	bool		found = false;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
+		 log = QC_AT(qlog_state, QcLog, log->next))
+	{
+		const Indexed *known = log->file > 1 ? hash_search(indexed, &log->id, HASH_FIND, NULL) : NULL;
+
+		found = log->file > 1 && (known == NULL || known->file < log->file);
+		*log_id = log->id;
+		*active = log->file;
+		*seq = qlog_state->seq;
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return found;
+}
+
+static bool
+has_index(uint64 log, uint64 file)
+{
+	const QcIo *io = qlog_io();
+	char		path[QC_PATH_MAX];
+	QcHandle	handle;
+
+	qc_path_file(path, qlog_files()->layout, log, file, "qidx");
+	if (io->open(io->context, path, 0, &handle) != 0)
+		return false;
+	io->close(io->context, handle);
+	return true;
+}
+
+bool
+qlog_upkeep_index(QlogWorker *worker)
+{
+	uint64		log;
+	uint64		active;
+	uint64		seq;
+	Indexed    *known;
+	bool		seen;
+	QcError		err;
+
+	if (indexed == NULL)
+		make_indexed();
+	if (!find_closed(&log, &active, &seq))
+		return false;
+	known = hash_search(indexed, &log, HASH_ENTER, &seen);
+	if (!seen)
+		known->file = active - 1;
+	qc_error_clear(&err);
+
+	/* Its bytes may still stand in the ring.  A file without index is read whole when it is needed, no worse. */
+	if (!has_index(log, known->file) &&
+		(!qlog_write_noerror(seq, &err) ||
+		 qc_read_build_idx(qlog_files(), log, known->file, &err) != QC_OK))
+		qlog_worker_error(worker, &err, "could not index a closed log file");
+	known->file++;
+	return true;
+}
+
 uint32
 qlog_upkeep_removable(uint64 *logs, uint32 max)
 {
@@ -147,6 +229,9 @@ qlog_upkeep_remove(QlogWorker *worker, const uint64 *logs, uint32 n)
 	for (uint32 i = 0; i < n; i++)
 	{
 		QcError		err;
+
+		if (indexed != NULL)
+			(void) hash_search(indexed, &logs[i], HASH_REMOVE, NULL);
 
 		/* What is left behind is an unknown directory: the next start retires it. */
 		qc_error_clear(&err);
