@@ -53,7 +53,7 @@ CREATE FUNCTION queue_push_batch(queue text, payloads text[], partitions text[] 
                                  headers text[] DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS SETOF uuid
 AS 'MODULE_PATHNAME', 'queue_push_batch_text' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION queue_push_batch(text, text[], text[], text[], text[], timestamptz) IS
-'Adds many messages, in the order of the array, at COMMIT; all or none. Each payload is JSON text. partitions, headers: NULL, or as many elements as payloads, a NULL element meaning the default partition or no headers. Returns the message ids in input order. Errors as queue_push, and 22004 for a NULL payload, 2202E for arrays of other lengths or dimensions, 54000 for more than 4096 partitions in one transaction.';
+'Adds many messages, in the order of the array, at COMMIT; all or none. Each payload is JSON text. partitions, headers: NULL, or as many elements as payloads, a NULL element meaning the default partition or no headers. Returns the message ids in input order. Errors as queue_push, and 22004 for a NULL payload, 22023 for arrays of other lengths or dimensions, 54000 for more than 4096 partitions in one transaction.';
 
 CREATE FUNCTION queue_push_batch_bytea(queue text, payloads bytea[], partitions text[] DEFAULT NULL, dedup_ids text[] DEFAULT NULL,
                                        headers text[] DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS SETOF uuid
@@ -90,7 +90,7 @@ COMMENT ON FUNCTION queue_reject(bigint, uuid[], text) IS
 CREATE FUNCTION queue_renew(lease_id bigint, lease interval DEFAULT NULL) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'queue_renew' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_renew(bigint, interval) IS
-'Lets a lease run for this time from now on, at once. lease: NULL = the duration it had. Returns the new end; NULL when the lease is gone. Errors: 22004 NULL lease_id, 22023 lease out of range, 25006.';
+'Lets a lease run for this time from now on, at once. lease: NULL = the option of the queue. Returns the new end; NULL when the lease is gone. Errors: 22004 NULL lease_id, 22023 lease out of range, 25006.';
 
 CREATE FUNCTION queue_peek(queue text, partition text DEFAULT NULL, from_position bigint DEFAULT NULL, from_time timestamptz DEFAULT NULL, batch int DEFAULT 10)
 RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, payload json, payload_bytes bytea, headers json,
@@ -102,34 +102,35 @@ COMMENT ON FUNCTION queue_peek(text, text, bigint, timestamptz, int) IS
 CREATE FUNCTION queue_transaction(operations jsonb) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_transaction(jsonb) IS
-'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"message_id": ...} or {"acked": n}. Errors: 22023 naming the operation, and those of queue_push and queue_ack.';
+'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"op": "push", "message_id": ...} or {"op": "ack", "acked": n}. Errors: 22023 naming the operation, 40001 when an ack finds nothing to acknowledge (none of the operations is done), and those of queue_push and queue_ack.';
 
 -- Views
 
-CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT created_at timestamptz, OUT log_id bigint,
-                            OUT directory text, OUT partitions bigint, OUT damage text) RETURNS SETOF record
+CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT acl text[], OUT created_at timestamptz,
+                            OUT log_id bigint, OUT directory text, OUT partitions bigint, OUT damage text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_queues() IS 'Rows of the view qlog_queues.';
 CREATE VIEW qlog_queues AS SELECT * FROM qlog_queues();
 COMMENT ON VIEW qlog_queues IS
-'Queues of this database that the role may use: owner, options that were set, log id, directory below qlog.data_directory, number of partitions, and where it is damaged (NULL = in service).';
+'Queues of this database that the role may use: owner, options that were set, privileges granted (NULL = those of the owner only), log id, directory below qlog.data_directory, number of partitions, and where it is damaged (NULL = in service).';
 
-CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bigint, OUT dead bigint, OUT pushed bigint,
-                                 OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint, OUT bytes bigint,
+CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bigint, OUT delayed bigint, OUT dead bigint,
+                                 OUT pushed bigint, OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint,
+                                 OUT deduplicated bigint, OUT oldest_ready_age interval, OUT bytes bigint,
                                  OUT last_push timestamptz, OUT last_pop timestamptz) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use: messages ready, leased and dead now; pushed, popped (deliveries), acknowledged, given back and expired since the queue was made; bytes written to its log. From counters: cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (0: dedup ids are refused by this version). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. Cheap enough to be read every second.';
 
-CREATE FUNCTION qlog_leases(OUT queue text, OUT partition text, OUT lease_id bigint, OUT messages bigint, OUT pid int,
-                            OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record
+CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
+                            OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_leases' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_leases() IS 'Rows of the view qlog_leases.';
 CREATE VIEW qlog_leases AS SELECT * FROM qlog_leases();
 COMMENT ON VIEW qlog_leases IS
-'Leases on messages of queues that the role may use. pid: the backend whose transaction took it and is still open, leased_until is NULL meanwhile. in_transaction: it cannot expire now.';
+'Leases on messages of queues that the role may use. consumer_group and partition: the default ones are named by the empty string. pid: the backend whose transaction took it and is still open. in_transaction: it cannot expire now, and leased_until is NULL.';
 
 CREATE FUNCTION qlog_stat_log(OUT entries bigint, OUT bytes bigint, OUT fsyncs bigint, OUT fsync_time double precision,
                               OUT group_size_avg double precision, OUT group_size_max bigint, OUT waits bigint, OUT durable_seq bigint,
@@ -149,12 +150,13 @@ CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
 COMMENT ON VIEW qlog_stat_workers IS
 'Background workers of qlog: what each does, its last error (NULL = none since it last succeeded), restarts, passes and milliseconds of the last one. Works while qlog is recovering or out of service, and says why.';
 
-CREATE FUNCTION qlog_files(OUT queue text, OUT file text, OUT file_id bigint, OUT bytes bigint, OUT state text) RETURNS SETOF record
+CREATE FUNCTION qlog_files(OUT queue text, OUT file text, OUT bytes bigint, OUT live_bytes bigint, OUT records bigint,
+                           OUT oldest timestamptz, OUT newest timestamptz, OUT state text, OUT held_by text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_files_view' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files.';
 CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
 COMMENT ON VIEW qlog_files IS
-'Log files of the queues that the role may use, and of the system log (queue is NULL): path below qlog.data_directory, bytes on disk, and whether the file is active, closed, or made ahead.';
+'Log files of this database''s queues, and of the system log (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';
 
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;

@@ -110,26 +110,41 @@ qc_idx_encode(uint8_t *out, uint64_t file_id, uint64_t log_length, QcIdxEntry *e
 	qc_store_u64(out + AT_HEADER_SUM, qc_digest(out, AT_HEADER_SUM));
 }
 
+QcStatus
+qc_idx_count(const uint8_t header[QC_IDX_HEADER_SIZE], uint64_t file_id, uint32_t *count,
+			 QcError *err)
+{
+	if (memcmp(header, idx_magic, sizeof(idx_magic)) != 0)
+		return qc_error_set(err, QC_DAMAGED, "file does not begin as an index");
+	if (qc_load_u64(header + AT_HEADER_SUM) != qc_digest(header, AT_HEADER_SUM))
+		return qc_error_set(err, QC_DAMAGED, "index header has a wrong checksum");
+	if (qc_load_u64(header + AT_FILE_ID) != file_id)
+		return qc_error_set(err, QC_DAMAGED, "index belongs to file %" PRIu64,
+							qc_load_u64(header + AT_FILE_ID));
+	*count = qc_load_u32(header + AT_COUNT);
+	return QC_OK;
+}
+
 /* Header, sizes and both checksums. */
 static QcStatus
 check_header(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_length, QcError *err)
 {
 	size_t		body_len;
+	uint32_t	count;
+	QcStatus	status;
 
-	if (len < QC_IDX_HEADER_SIZE || memcmp(buf, idx_magic, sizeof(idx_magic)) != 0)
+	if (len < QC_IDX_HEADER_SIZE)
 		return qc_error_set(err, QC_DAMAGED, "file does not begin as an index");
 	body_len = len - QC_IDX_HEADER_SIZE;
-	if (qc_load_u64(buf + AT_HEADER_SUM) != qc_digest(buf, AT_HEADER_SUM))
-		return qc_error_set(err, QC_DAMAGED, "index header has a wrong checksum");
-	if (qc_load_u64(buf + AT_FILE_ID) != file_id)
-		return qc_error_set(err, QC_DAMAGED, "index belongs to file %" PRIu64,
-							qc_load_u64(buf + AT_FILE_ID));
+	status = qc_idx_count(buf, file_id, &count, err);
+	if (status != QC_OK)
+		return status;
 	if (qc_load_u64(buf + AT_LOG_LENGTH) != log_length)
 		return qc_error_set(err, QC_DAMAGED, "index describes a log file of %" PRIu64 " bytes",
 							qc_load_u64(buf + AT_LOG_LENGTH));
 	if (qc_load_u32(buf + AT_ENTRY_SIZE) != QC_IDX_ENTRY_SIZE ||
 		body_len % QC_IDX_ENTRY_SIZE != 0 ||
-		body_len / QC_IDX_ENTRY_SIZE != qc_load_u32(buf + AT_COUNT))
+		body_len / QC_IDX_ENTRY_SIZE != count)
 		return qc_error_set(err, QC_DAMAGED, "index has a wrong size");
 	if (qc_load_u64(buf + AT_ENTRIES_SUM) != qc_digest(buf + QC_IDX_HEADER_SIZE, body_len))
 		return qc_error_set(err, QC_DAMAGED, "index entries have a wrong checksum");

@@ -81,6 +81,10 @@ typedef struct QcIdxEntry
 extern void qc_idx_encode(uint8_t *out, uint64_t file_id, uint64_t log_length, QcIdxEntry *entries,
 						  uint32_t count);
 
+/* Number of entries out of the header alone, for reports; QC_DAMAGED when it is not the header of this file's index. */
+extern QcStatus qc_idx_count(const uint8_t header[QC_IDX_HEADER_SIZE], uint64_t file_id,
+							 uint32_t *count, QcError *err);
+
 /* Check everything about a whole .qidx against the log file it should describe. QC_DAMAGED = rebuild. */
 extern QcStatus qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_length,
 							 uint32_t *count, QcError *err);

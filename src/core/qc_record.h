@@ -65,6 +65,13 @@ qc_record_size(QcKind kind, uint32_t count, uint64_t payload_len)
 		(kind == QC_KIND_SOLO ? 8 : 0) + payload_len;
 }
 
+/* When the record whose header stands at buf was made. Nothing is checked. */
+static inline int64_t
+qc_record_created_at(const uint8_t buf[QC_RECORD_HEADER_SIZE])
+{
+	return (int64_t) qc_load_u64(buf + 40);
+}
+
 /*
  * Read the len of the record that would start at buf: QC_OK with *size the whole
  * size, QC_END for a zero len, QC_SHORT with fewer than 4 bytes, QC_DAMAGED for an

@@ -1,6 +1,9 @@
 /*
  * fn_files.c
- *		qlog_files: the log files of the queues that the role may use, and of the system log.
+ *		qlog_files: the log files of the database's queues, and of the system log.
+ *
+ * From a listing of the directories and the first bytes of each file: nothing is read through.	For roles that monitor the
+ * server; the view's grants keep others out.
  */
 #include "postgres.h"
 
@@ -8,12 +11,11 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "qlog_acl.h"
 #include "qlog_args.h"
 #include "qlog_io.h"
 #include "qlog_shmem.h"
 
-#include "../core/qc_dir.h"
+#include "../core/qc_record.h"
 
 PG_FUNCTION_INFO_V1(qlog_files_view);
 
@@ -24,7 +26,7 @@ typedef struct Listed
 	uint64		active;			/* file being written */
 	char		queue[QLOG_NAME_MAX];
 	uint16		queue_len;		/* 0 = the system log */
-	Oid			owner;
+	int64		last_push;
 } Listed;
 
 /* The logs of this database's queues, and q0 first. */
@@ -54,7 +56,7 @@ collect(uint32 *n)
 			if (need < max)
 			{
 				logs[need] = (Listed) {.log = log->id,.active = log->file,
-					.queue_len = queue->name_len,.owner = queue->owner};
+					.queue_len = queue->name_len,.last_push = queue->last_push};
 				memcpy(logs[need].queue, qc_name_at(qlog_state, queue->name), queue->name_len);
 			}
 			need++;
@@ -70,20 +72,118 @@ collect(uint32 *n)
 	}
 }
 
-/* Bytes of a file on disk; -1 when it has gone meanwhile. */
-static int64
-file_size(const char *path)
+/* Ids of the files of a log while its directory is read; nothing in here may raise. */
+typedef struct FileIds
+{
+	uint64	   *ids;
+	uint32		n;
+	uint32		max;
+	bool		failed;			/* out of memory */
+} FileIds;
+
+static bool
+note_file(void *context, const char *name, bool is_directory)
+{
+	FileIds    *files = context;
+	uint64		id;
+
+	if (is_directory || !qc_name_parse_file(name, "qlog", &id))
+		return true;
+	if (files->n == files->max)
+	{
+		uint32		max = files->max * 2 + 16;
+		uint64	   *ids = palloc_extended(max * sizeof(uint64), MCXT_ALLOC_NO_OOM);
+
+		files->failed = ids == NULL;
+		if (files->failed)
+			return false;
+		if (files->ids != NULL)
+		{
+			memcpy(ids, files->ids, files->n * sizeof(uint64));
+			pfree(files->ids);
+		}
+		files->ids = ids;
+		files->max = max;
+	}
+	files->ids[files->n++] = id;
+	return true;
+}
+
+static int
+compare_u64(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The files of a log, oldest first; none when its directory has gone meanwhile. */
+static FileIds
+list_files(uint64 log)
+{
+	const QcIo *io = qlog_io();
+	FileIds		files = {0};
+	char		path[QC_PATH_MAX];
+
+	qc_path_log(path, qlog_files()->layout, log);
+	if (io->list(io->context, path, note_file, &files) != 0)
+		files.n = 0;
+	if (files.failed)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+	qsort(files.ids, files.n, sizeof(uint64), compare_u64);
+	return files;
+}
+
+/* Size of a file and its first len bytes (zeros where it is shorter); false when it is not there. */
+static bool
+read_head(const char *path, void *head, size_t len, uint64 *size)
 {
 	const QcIo *io = qlog_io();
 	QcHandle	handle;
-	uint64		size = 0;
-	int			rc = io->open(io->context, path, 0, &handle);
+	size_t		done = 0;
+	int			rc;
 
-	if (rc != 0)
-		return -1;
-	rc = io->size(io->context, handle, &size);
+	memset(head, 0, len);
+	if (io->open(io->context, path, 0, &handle) != 0)
+		return false;
+	rc = io->size(io->context, handle, size);
+	if (rc == 0)
+		rc = io->read(io->context, handle, head, len, 0, &done);
 	io->close(io->context, handle);
-	return rc == 0 ? (int64) size : -1;
+	return rc == 0;
+}
+
+/* What is known of a file without reading through it. */
+typedef struct FileRow
+{
+	bool		found;
+	char		path[QC_PATH_MAX];
+	uint64		size;
+	int64		oldest;			/* time of its first record, 0 = none */
+	int64		records;		/* message records, -1 = not counted */
+} FileRow;
+
+static void
+look_at_file(uint64 log, uint64 file, FileRow *row)
+{
+	uint8		head[QC_FILE_HEADER_SIZE + QC_RECORD_HEADER_SIZE];
+	uint8		index[QC_IDX_HEADER_SIZE];
+	char		path[QC_PATH_MAX];
+	uint64		index_size;
+	uint32		count;
+	QcError		err;
+
+	qc_path_file(row->path, qlog_files()->layout, log, file, "qlog");
+	row->found = read_head(row->path, head, sizeof(head), &row->size);
+	row->oldest = qc_record_created_at(head + QC_FILE_HEADER_SIZE);
+	row->records = -1;
+	qc_path_file(path, qlog_files()->layout, log, file, "qidx");
+	if (read_head(path, index, sizeof(index), &index_size) &&
+		qc_idx_count(index, file, &count, &err) == QC_OK)
+		row->records = count;
 }
 
 static const char *
@@ -95,30 +195,61 @@ state_of(const Listed *listed, uint64 file)
 }
 
 static void
-put_file(ReturnSetInfo *result, const Listed *listed, uint64 file)
+instant(Datum *value, bool *null, int64 unix_us)
 {
-	char		path[QC_PATH_MAX];
-	Datum		values[5];
-	bool		nulls[5] = {false};
-	int64		size;
+	*null = unix_us == 0;
+	*value = TimestampTzGetDatum(qlog_timestamptz(unix_us));
+}
 
-	qc_path_file(path, qlog_files()->layout, listed->log, file, "qlog");
-	size = file_size(path);
-	if (size < 0)
-		return;
+/* newest: no record of the file is younger; 0 = not known. */
+static void
+put_file(ReturnSetInfo *result, const Listed *listed, uint64 file, const FileRow *row, int64 newest)
+{
+	Datum		values[9];
+	bool		nulls[9] = {false};
+
 	nulls[0] = listed->queue_len == 0;
 	values[0] = PointerGetDatum(cstring_to_text_with_len(listed->queue, listed->queue_len));
-	values[1] = CStringGetTextDatum(path);
-	values[2] = Int64GetDatum((int64) file);
-	values[3] = Int64GetDatum(size);
-	values[4] = CStringGetTextDatum(state_of(listed, file));
+	values[1] = CStringGetTextDatum(row->path);
+	values[2] = Int64GetDatum((int64) row->size);
+	nulls[3] = true;			/* nothing counts what is still needed of a file */
+	nulls[4] = row->records < 0;
+	values[4] = Int64GetDatum(row->records);
+	instant(&values[5], &nulls[5], row->oldest);
+	instant(&values[6], &nulls[6], newest);
+	values[7] = CStringGetTextDatum(state_of(listed, file));
+	nulls[8] = true;			/* nothing is taken away, so nothing holds it back */
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* The files of one log.  A file ends where the next one begins, the active one with the queue's last push. */
+static void
+put_log(ReturnSetInfo *result, const Listed *listed)
+{
+	FileIds		files = list_files(listed->log);
+	FileRow		row = {0};
+	FileRow		next = {0};
+
+	for (uint32 i = 0; i < files.n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (i == 0)
+			look_at_file(listed->log, files.ids[0], &row);
+		next.oldest = 0;
+		if (i + 1 < files.n)
+			look_at_file(listed->log, files.ids[i + 1], &next);
+		if (row.found)
+			put_file(result, listed, files.ids[i], &row,
+					 files.ids[i] == listed->active ? listed->last_push : next.oldest);
+		row = next;
+	}
+	if (files.ids != NULL)
+		pfree(files.ids);
 }
 
 Datum
 qlog_files_view(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	Listed	   *logs;
 	uint32		n;
 
@@ -126,23 +257,6 @@ qlog_files_view(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	logs = collect(&n);
 	for (uint32 i = 0; i < n; i++)
-	{
-		uint64_t   *files;
-		uint32_t	nfiles;
-		QcError		err;
-
-		CHECK_FOR_INTERRUPTS();
-		if (i > 0 && !qlog_acl_allows(logs[i].owner) && !superuser())
-			continue;
-		qc_error_clear(&err);
-
-		/* A log that was dropped since it was collected has no files to show. */
-		if (qc_dir_files(qlog_io(), qlog_files()->layout, logs[i].log, &files, &nfiles,
-						 &err) != QC_OK)
-			continue;
-		for (uint32 k = 0; k < nfiles; k++)
-			put_file(result, &logs[i], files[k]);
-		free(files);
-	}
+		put_log((ReturnSetInfo *) fcinfo->resultinfo, &logs[i]);
 	return (Datum) 0;
 }

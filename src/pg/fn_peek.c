@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "qlog_commit.h"
 #include "qlog_fetch.h"
 #include "qlog_lookup.h"
 #include "qlog_shmem.h"
@@ -56,6 +57,7 @@ typedef struct Peek
 	char		current_name[QLOG_NAME_MAX];
 	uint16		current_name_len;
 
+	uint64		seq;			/* newest entry when messages were noted: written out before they are read */
 	QlogSpot   *spots;			/* MESSAGES_STEP of them */
 	uint32		nspots;
 } Peek;
@@ -174,6 +176,7 @@ note_messages(Peek *peek)
 	QcRef		hint = 0;
 
 	peek->nspots = 0;
+	peek->seq = qlog_state->seq;
 	if (cursor == NULL)
 		peek->at = peek->stable;
 	while (peek->at < peek->stable && peek->nspots < Min(peek->left, MESSAGES_STEP))
@@ -209,10 +212,12 @@ time_at(Peek *peek, uint64 *p)
 	QlogSpot	spot;
 	QcMessage	message;
 	int64_t		created_at;
+	uint64		seq;
 	bool		found = false;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	partition = qc_partition_by_id(qlog_state, peek->current);
+	seq = qlog_state->seq;
 	if (partition != NULL)
 	{
 		*p = skip_aborted(partition, *p);
@@ -226,6 +231,7 @@ time_at(Peek *peek, uint64 *p)
 		*p = peek->stable;
 		return 0;
 	}
+	qlog_write(seq);
 	qlog_fetch(&spot, &message, &created_at);
 	return created_at;
 }
@@ -289,6 +295,7 @@ peek_partition(ReturnSetInfo *rsinfo, Peek *peek, MemoryContext row)
 		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 		note_messages(peek);
 		qlog_unlock_state();
+		qlog_write(peek->seq);
 		put_rows(rsinfo, peek, row);
 		peek->left -= peek->nspots;
 	}

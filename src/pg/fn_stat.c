@@ -17,7 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "qlog_acl.h"
-#include "qlog_args.h"
+#include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_options.h"
 #include "qlog_shmem.h"
@@ -41,6 +41,9 @@ typedef struct QueueRow
 	char		name[QLOG_NAME_MAX];
 	uint64		ready;
 	uint64		leased;
+	uint64		waiting;
+	bool		has_next;
+	QlogSpot	next;			/* the message that the next pop takes first */
 	uint64		bytes;			/* written into its log */
 } QueueRow;
 
@@ -50,6 +53,25 @@ name_datum(const char *name, size_t len)
 	return PointerGetDatum(cstring_to_text_with_len(name, (int) len));
 }
 
+/* Note the message at the head of the default group's ready list.	State lock. */
+static void
+note_next(const QcQueue *queue, QueueRow *row)
+{
+	QcGroup    *group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
+	QcCursor   *cursor = group == NULL ? NULL : QC_AT(qlog_state, QcCursor, group->ready.head);
+	QcSlot	   *slot;
+	QcRef		hint = 0;
+
+	row->has_next = cursor != NULL;
+	if (cursor == NULL)
+		return;
+	slot = QC_AT(qlog_state, QcSlot, cursor->retry.head != 0 ? cursor->retry.head :
+				 cursor->nleased == 0 ? cursor->slots.head : 0);
+	qlog_spot_note(QC_AT(qlog_state, QcPartition, cursor->partition),
+				   slot == NULL ? cursor->fetch : slot->position, 0, &hint, &row->next);
+}
+
+/* Copy a queue and the sums over its groups.	 State lock. */
 static void
 copy_queue(const QcQueue *queue, QueueRow *row)
 {
@@ -57,41 +79,66 @@ copy_queue(const QcQueue *queue, QueueRow *row)
 
 	row->queue = *queue;
 	memcpy(row->name, qc_name_at(qlog_state, queue->name), queue->name_len);
-	row->ready = row->leased = 0;
+	row->ready = row->leased = row->waiting = 0;
 	for (const QcGroup *group = QC_AT(qlog_state, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(qlog_state, QcGroup, group->next))
 	{
 		row->ready += group->nready;
 		row->leased += group->nleased;
+		row->waiting += group->nwaiting;
 	}
+	note_next(queue, row);
 	row->bytes = log == NULL ? 0 : (log->file - 1) * qlog_segment_bytes() + log->tail;
 }
 
-/*
- * Copy up to STEP queues of this database with ids above `after`, in the order of the list, which is that of creation.
- * Queues that the role may not use are left out.
- */
-static uint32
-copy_queues(uint64 *after, QueueRow *rows)
+/* Ids of the queues of this database, oldest first.  The array grows outside the lock until they fit. */
+static uint64 *
+queue_ids(uint32 *n)
 {
-	uint32		n = 0;
-	QcQueue    *queue;
+	uint64	   *ids = NULL;
+	uint32		max = 0;
+	uint32		found;
+
+	do
+	{
+		if (ids != NULL)
+			pfree(ids);
+		max = ids == NULL ? STEP : found + STEP;
+		ids = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max * sizeof(uint64));
+		found = 0;
+		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+		for (QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
+			 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
+		{
+			if (queue->database != MyDatabaseId)
+				continue;
+			if (found < max)
+				ids[found] = queue->id;
+			found++;
+		}
+		LWLockRelease(&qlog_shared->state_lock);
+	} while (found > max);
+	*n = found;
+	return ids;
+}
+
+/* Copy those of n (<= STEP) queues that live. */
+static uint32
+copy_queues(const uint64 *ids, uint32 n, QueueRow *rows)
+{
+	uint32		copied = 0;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	queue = *after == 0 ? NULL : qc_queue_by_id(qlog_state, *after);
-	queue = queue == NULL ? QC_AT(qlog_state, QcQueue, qlog_state->queues.head) :
-		QC_AT(qlog_state, QcQueue, queue->all.next);
-	for (; queue != NULL && n < STEP; queue = QC_AT(qlog_state, QcQueue, queue->all.next))
+	for (uint32 i = 0; i < n; i++)
 	{
-		if (queue->id <= *after)
-			continue;
-		*after = queue->id;
-		if (queue->database == MyDatabaseId &&
+		QcQueue    *queue = qc_queue_by_id(qlog_state, ids[i]);
+
+		if (queue != NULL &&
 			(queue->state == QC_QUEUE_LIVE || queue->state == QC_QUEUE_DROPPING))
-			copy_queue(queue, &rows[n++]);
+			copy_queue(queue, &rows[copied++]);
 	}
 	LWLockRelease(&qlog_shared->state_lock);
-	return n;
+	return copied;
 }
 
 typedef void (*QueueForm) (const QueueRow *row, Datum *values, bool *nulls);
@@ -102,18 +149,20 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueRow   *rows = palloc(STEP * sizeof(QueueRow));
-	uint64		after = 0;
-	uint32		n;
+	uint32		nids;
+	uint64	   *ids = queue_ids(&nids);
 
-	while ((n = copy_queues(&after, rows)) > 0)
+	for (uint32 at = 0; at < nids; at += STEP)
 	{
+		uint32		n = copy_queues(ids + at, Min(STEP, nids - at), rows);
+
 		for (uint32 i = 0; i < n; i++)
 		{
-			Datum		values[20];
-			bool		nulls[20] = {false};
+			Datum		values[16];
+			bool		nulls[16] = {false};
 
 			CHECK_FOR_INTERRUPTS();
-			if (!qlog_acl_allows(rows[i].queue.owner) && !superuser())
+			if (!qlog_acl_allows(rows[i].queue.owner))
 				continue;
 			form(&rows[i], values, nulls);
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
@@ -121,6 +170,7 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 	}
 }
 
+/* A row of qlog_queues. */
 static void
 form_queue(const QueueRow *row, Datum *values, bool *nulls)
 {
@@ -130,13 +180,14 @@ form_queue(const QueueRow *row, Datum *values, bool *nulls)
 	values[0] = name_datum(row->name, row->queue.name_len);
 	values[1] = ObjectIdGetDatum(row->queue.owner);
 	values[2] = qlog_options_show(&row->queue.options);
-	values[3] = TimestampTzGetDatum(qlog_timestamptz(row->queue.created_at));
-	values[4] = Int64GetDatum((int64) row->queue.log_id);
-	values[5] = CStringGetTextDatum(path);
-	values[6] = Int64GetDatum(row->queue.npartitions);
-	nulls[7] = !row->queue.damaged;
+	nulls[3] = true;			/* nothing can be granted: only the owner's privileges */
+	values[4] = TimestampTzGetDatum(qlog_timestamptz(row->queue.created_at));
+	values[5] = Int64GetDatum((int64) row->queue.log_id);
+	values[6] = CStringGetTextDatum(path);
+	values[7] = Int64GetDatum(row->queue.npartitions);
+	nulls[8] = !row->queue.damaged;
 	if (row->queue.damaged)
-		values[7] = CStringGetTextDatum(psprintf("file " UINT64_FORMAT ", byte " UINT64_FORMAT,
+		values[8] = CStringGetTextDatum(psprintf("file " UINT64_FORMAT ", byte " UINT64_FORMAT,
 												 row->queue.damage_file,
 												 row->queue.damage_position));
 }
@@ -148,6 +199,23 @@ instant(Datum *value, bool *null, int64 unix_us)
 	*value = TimestampTzGetDatum(qlog_timestamptz(unix_us));
 }
 
+/* Age of the message that the next pop takes first, as an interval.  A record still in memory is as new as can be. */
+static void
+age_of_next(const QueueRow *row, Datum *value, bool *null)
+{
+	int64		now = qlog_now();
+	int64		pushed_at = row->queue.last_push;
+
+	*null = !row->has_next;
+	if (*null)
+		return;
+	(void) qlog_fetch_time(&row->next, &pushed_at);
+	if (pushed_at == 0 || pushed_at > now)
+		pushed_at = now;
+	*value = IntervalPGetDatum(qlog_interval_make(now - pushed_at));
+}
+
+/* A row of qlog_stat_queues. */
 static void
 form_stat(const QueueRow *row, Datum *values, bool *nulls)
 {
@@ -156,15 +224,18 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	values[0] = name_datum(row->name, queue->name_len);
 	values[1] = Int64GetDatum((int64) row->ready);
 	values[2] = Int64GetDatum((int64) row->leased);
-	values[3] = Int64GetDatum((int64) queue->dead);
-	values[4] = Int64GetDatum((int64) queue->pushed);
-	values[5] = Int64GetDatum((int64) queue->popped);
-	values[6] = Int64GetDatum((int64) queue->acked);
-	values[7] = Int64GetDatum((int64) queue->nacked);
-	values[8] = Int64GetDatum((int64) queue->expired);
-	values[9] = Int64GetDatum((int64) row->bytes);
-	instant(&values[10], &nulls[10], queue->last_push);
-	instant(&values[11], &nulls[11], queue->last_pop);
+	values[3] = Int64GetDatum((int64) row->waiting);
+	values[4] = Int64GetDatum((int64) queue->dead);
+	values[5] = Int64GetDatum((int64) queue->pushed);
+	values[6] = Int64GetDatum((int64) queue->popped);
+	values[7] = Int64GetDatum((int64) queue->acked);
+	values[8] = Int64GetDatum((int64) queue->nacked);
+	values[9] = Int64GetDatum((int64) queue->expired);
+	values[10] = Int64GetDatum(0);	/* a dedup id is refused */
+	age_of_next(row, &values[11], &nulls[11]);
+	values[12] = Int64GetDatum((int64) row->bytes);
+	instant(&values[13], &nulls[13], queue->last_push);
+	instant(&values[14], &nulls[14], queue->last_pop);
 }
 
 Datum
@@ -193,14 +264,18 @@ typedef struct LeaseRow
 	Oid			owner;
 	char		queue[QLOG_NAME_MAX];
 	uint16		queue_len;
+	char		group[QLOG_NAME_MAX];
+	uint16		group_len;
 	char		partition[QLOG_NAME_MAX];
 	uint16		partition_len;
 } LeaseRow;
 
+/* Copy a lease with the names that go with it.	State lock. */
 static void
 copy_lease(const QcLease *lease, LeaseRow *row)
 {
 	const QcQueue *queue = QC_AT(qlog_state, QcQueue, lease->queue);
+	const QcGroup *group = QC_AT(qlog_state, QcGroup, lease->group);
 	const QcSlot *slot = QC_AT(qlog_state, QcSlot, lease->slots.head);
 
 	row->lease = *lease;
@@ -208,6 +283,8 @@ copy_lease(const QcLease *lease, LeaseRow *row)
 	row->owner = queue->owner;
 	row->queue_len = queue->name_len;
 	memcpy(row->queue, qc_name_at(qlog_state, queue->name), queue->name_len);
+	row->group_len = group->name_len;
+	memcpy(row->group, qc_name_at(qlog_state, group->name), group->name_len);
 	row->partition_len = 0;
 	if (slot != NULL)
 	{
@@ -219,10 +296,7 @@ copy_lease(const QcLease *lease, LeaseRow *row)
 	}
 }
 
-/*
- * Copy all leases: they are as many as consumers hold, and a list without order has no place to go on from.  The buffer
- * grows outside the lock until they fit.
- */
+/* Copy all leases: they are as many as consumers hold.	The array grows outside the lock until they fit. */
 static LeaseRow *
 copy_leases(uint32 *n)
 {
@@ -268,21 +342,22 @@ qlog_leases(PG_FUNCTION_ARGS)
 	{
 		const LeaseRow *row = &rows[i];
 		bool		held = row->lease.owner != 0;
-		Datum		values[8];
-		bool		nulls[8] = {false};
+		Datum		values[9];
+		bool		nulls[9] = {false};
 
-		if (row->database != MyDatabaseId || (!qlog_acl_allows(row->owner) && !superuser()))
+		if (row->database != MyDatabaseId || !qlog_acl_allows(row->owner))
 			continue;
-		values[0] = name_datum(row->queue, row->queue_len);
-		values[1] = name_datum(row->partition, row->partition_len);
-		values[2] = Int64GetDatum((int64) row->lease.id);
-		values[3] = Int64GetDatum(row->lease.nslots);
-		nulls[4] = !held;
-		values[4] = Int32GetDatum((int32) row->lease.owner);
-		values[5] = TimestampTzGetDatum(qlog_timestamptz(row->lease.leased_at));
-		nulls[6] = held;
-		values[6] = TimestampTzGetDatum(now + (row->lease.deadline - monotonic));
-		values[7] = BoolGetDatum(held || row->lease.pin_seq != 0);
+		values[0] = Int64GetDatum((int64) row->lease.id);
+		values[1] = name_datum(row->queue, row->queue_len);
+		values[2] = name_datum(row->group, row->group_len);
+		values[3] = name_datum(row->partition, row->partition_len);
+		values[4] = Int64GetDatum(row->lease.nslots);
+		nulls[5] = !held;
+		values[5] = Int32GetDatum((int32) row->lease.owner);
+		values[6] = TimestampTzGetDatum(qlog_timestamptz(row->lease.leased_at));
+		nulls[7] = held || row->lease.pin_seq != 0;
+		values[7] = TimestampTzGetDatum(now + (row->lease.deadline - monotonic));
+		values[8] = BoolGetDatum(held || row->lease.pin_seq != 0);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -223,7 +223,7 @@ run_ack(Operation *operation, StringInfo result)
 				 errmsg("lease " INT64_FORMAT " does not hold the messages any more", (int64) lease),
 				 errdetail("Operation %d acknowledges nothing, so none of the operations was done.",
 						   operation->number)));
-	appendStringInfo(result, "{\"op\": \"ack\", \"acknowledged\": " INT64_FORMAT "}", n);
+	appendStringInfo(result, "{\"op\": \"ack\", \"acked\": " INT64_FORMAT "}", n);
 }
 
 static void

@@ -46,36 +46,39 @@ qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *h
 		spot->location.file = 0;
 }
 
-/* Search the files of the log for a record that the memory index does not hold. */
-static const QcLocation *
-search(const QlogSpot *spot)
+static void
+prepare_cache(void)
 {
-	QcError		err;
+	if (cache_ready)
+		return;
+	qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
+	cache_ready = true;
+}
+
+/* Search the files of the log for a record that the memory index does not hold. */
+static QcStatus
+search(const QlogSpot *spot, const QcLocation **location, QcError *err)
+{
+	QcStatus	status;
 	uint64		from = 0;
 
-	if (searched.location.file != 0 && searched.partition == spot->partition &&
-		spot->position >= searched.location.first &&
-		spot->position - searched.location.first < searched.location.count)
-		return &searched.location;
-
-	/* Messages are asked for in ascending order: what follows the last one found cannot lie in an older file. */
+	*location = &searched.location;
 	if (searched.location.file != 0 && searched.partition == spot->partition &&
 		spot->position >= searched.location.first)
-		from = searched.location.file;
-	searched.location.file = 0;
-	qc_error_clear(&err);
-	if (qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, from,
-					   &searched.location, &err) != QC_OK)
 	{
-		searched.location.file = 0;
+		if (spot->position - searched.location.first < searched.location.count)
+			return QC_OK;
 
-		/* The state says that it is there. */
-		if (err.code == QC_NOTFOUND)
-			err.code = QC_DAMAGED;
-		qlog_report(ERROR, &err, "could not find a message in its log");
+		/* Messages are asked for in ascending order: what follows the last one found cannot lie in an older file. */
+		from = searched.location.file;
 	}
+	searched.location.file = 0;
+	status = qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, from,
+							&searched.location, err);
 	searched.partition = spot->partition;
-	return &searched.location;
+	if (status != QC_OK)
+		searched.location.file = 0;
+	return status;
 }
 
 void
@@ -84,17 +87,35 @@ qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
 	const QcLocation *location = &spot->location;
 	QcError		err;
 
-	if (!cache_ready)
-	{
-		qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
-		cache_ready = true;
-	}
-	if (location->file == 0)
-		location = search(spot);
+	prepare_cache();
 	qc_error_clear(&err);
+	if (location->file == 0 && search(spot, &location, &err) != QC_OK)
+	{
+		/* The state says that it is there. */
+		if (err.code == QC_NOTFOUND)
+			err.code = QC_DAMAGED;
+		qlog_report(ERROR, &err, "could not find a message in its log");
+	}
 	if (qc_read_message(&cache, location, spot->partition, spot->position, message, created_at,
 						&err) != QC_OK)
 		qlog_report(ERROR, &err, "could not read a message");
+}
+
+bool
+qlog_fetch_time(const QlogSpot *spot, int64 *created_at)
+{
+	const QcLocation *location = &spot->location;
+	uint8		header[QC_RECORD_HEADER_SIZE];
+	QcError		err;
+
+	prepare_cache();
+	qc_error_clear(&err);
+	if ((location->file == 0 && search(spot, &location, &err) != QC_OK) ||
+		qc_files_read(qlog_files(), location->log, location->file, location->position, header,
+					  sizeof(header), &err) != QC_OK)
+		return false;
+	*created_at = qc_record_created_at(header);
+	return *created_at != 0;
 }
 
 void

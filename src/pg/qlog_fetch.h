@@ -30,6 +30,9 @@ extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attem
  */
 extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at);
 
+/* When the message at a spot was pushed, out of its record's header; false when that cannot be told. Never raises. */
+extern bool qlog_fetch_time(const QlogSpot *spot, int64 *created_at);
+
 /* Raise XX001 for a queue that recovery or a reader found damaged. */
 extern void qlog_refuse_damaged(const QlogName queue, uint64 log, uint64 file, uint64 position)
 			pg_attribute_noreturn();

@@ -16,6 +16,7 @@
 #include "catalog/pg_extension.h"
 #include "commands/extension.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 
 #include "qlog_lookup.h"
@@ -77,12 +78,17 @@ drop_queues(Oid database)
 		pfree(ids);
 }
 
+/* Refuse to drop a role that owns queues, of whatever database. */
 static void
 keep_owner(Oid role)
 {
 	uint64	   *ids;
 	uint32		n;
 
+	qlog_gate_check();
+
+	/* DROP ROLE takes this lock after the hook; a queue that is being created for the role holds it shared. */
+	LockSharedObject(AuthIdRelationId, role, 0, AccessExclusiveLock);
 	ids = queues_of(InvalidOid, role, &n);
 	if (ids != NULL)
 		pfree(ids);

@@ -24,6 +24,7 @@
 /* The plan of the current transaction, in qlog_stage_context(); NULL before PRE_COMMIT. */
 static QcPlan *plan;
 static bool plan_begun;			/* qlog_commit_pre was called */
+static bool catalog_changed;	/* by that plan */
 
 /* Leases that this transaction acknowledges from, ascending, and how many of them are pinned. */
 static uint64 *leases;
@@ -136,11 +137,16 @@ collect_ops(const Dropped *dropped, size_t *nops)
 	return ops;
 }
 
-/* Does the entry change the catalog of queues? */
+/* Does the entry change the catalog of queues?	DROP DATABASE and DROP EXTENSION stage effects without a change of a name. */
 static bool
 changes_catalog(void)
 {
-	return qlog_stage.nchanges > 0;
+	for (uint32 i = 0; i < qlog_stage.nops; i++)
+	{
+		if (qlog_stage.ops[i].op.kind == QC_OP_EFFECT && qlog_stage.ops[i].queue != 0)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -152,7 +158,7 @@ entry_flags(uint64 xid)
 {
 	if (xid == 0)
 		return 0;
-	if (changes_catalog() || qlog_wal_carry == QLOG_WAL_CARRY_ALL ||
+	if (catalog_changed || qlog_wal_carry == QLOG_WAL_CARRY_ALL ||
 		qlog_stage.bytes <= (uint64) qlog_wal_payload_limit)
 		return QC_ENTRY_CARRIED;
 	return QC_ENTRY_REFERENCED;
@@ -321,6 +327,7 @@ pre_commit(void)
 	if (qlog_wal_carry == QLOG_WAL_CARRY_ALL)
 		(void) GetTopTransactionId();
 	xid = U64FromFullTransactionId(GetTopFullTransactionIdIfAny());
+	catalog_changed = changes_catalog();
 	dropped = dropped_queues();
 	ops = collect_ops(&dropped, &nops);
 	qlog_stage.closed = true;
@@ -346,7 +353,7 @@ static void
 end_transaction(void)
 {
 	plan = NULL;
-	plan_begun = false;
+	plan_begun = catalog_changed = false;
 	leases = NULL;
 	nleases = npinned = 0;
 	qlog_stage_reset();
@@ -358,7 +365,7 @@ commit(void)
 {
 	if (plan_begun)
 		qlog_commit_event(plan);
-	if (qlog_stage.nchanges > 0)
+	if (catalog_changed)
 		pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
 	qlog_hold_commit();
 	end_transaction();
