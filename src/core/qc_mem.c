@@ -46,6 +46,13 @@ qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, uint64_t state_bytes, uin
 	mem->next_page = round_page(fixed);
 	mem->left[QC_BUDGET_STATE] = round_page(state_bytes);
 	mem->left[QC_BUDGET_INDEX] = round_page(index_bytes);
+
+	/* Recovery may need a page more in each class, because objects lie in other pages than they did. */
+	mem->spare = round_page(state_bytes / 16);
+	if (mem->spare < QC_CLASS_COUNT * QC_PAGE_SIZE)
+		mem->spare = QC_CLASS_COUNT * QC_PAGE_SIZE;
+	if (mem->spare > state_bytes / 4)
+		mem->spare = round_page(state_bytes / 4);
 }
 
 static void
@@ -56,14 +63,14 @@ push_free(QcMem *mem, QcPool *pool, QcRef ref)
 	pool->nfree++;
 }
 
-/* Give one more page to the class; false when its budget is full. */
+/* Give one more page to the class; false when its budget is full but for what is to be spared. */
 static bool
-add_page(QcMem *mem, QcClass class)
+add_page(QcMem *mem, QcClass class, uint64_t spare)
 {
 	const QcClassInfo *info = &class_info[class];
 	uint64_t	at = mem->next_page;
 
-	if (mem->left[info->budget] < QC_PAGE_SIZE)
+	if (mem->left[info->budget] < QC_PAGE_SIZE + (info->budget == QC_BUDGET_STATE ? spare : 0))
 		return false;
 	assert(at + QC_PAGE_SIZE <= mem->size);
 	mem->left[info->budget] -= QC_PAGE_SIZE;
@@ -77,13 +84,13 @@ add_page(QcMem *mem, QcClass class)
 }
 
 bool
-qc_mem_reserve(QcMem *mem, QcClass class, uint32_t n)
+qc_mem_reserve(QcMem *mem, QcClass class, uint32_t n, QcUrgency urgency)
 {
 	QcPool	   *pool = &mem->pools[class];
 
 	while (pool->nfree - pool->nreserved < n)
 	{
-		if (!add_page(mem, class))
+		if (!add_page(mem, class, mem->spare / QC_URGENCY_ADDS * urgency))
 			return false;
 	}
 	pool->nreserved += n;
@@ -119,7 +126,7 @@ qc_mem_alloc(QcMem *mem, QcClass class)
 {
 	QcPool	   *pool = &mem->pools[class];
 
-	if (pool->nfree == pool->nreserved && !add_page(mem, class))
+	if (pool->nfree == pool->nreserved && !add_page(mem, class, 0))
 		return 0;
 	return pop_free(mem, class);
 }

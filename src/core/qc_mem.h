@@ -71,6 +71,7 @@ typedef struct QcMem
 	uint64_t	size;			/* of the whole block */
 	uint64_t	next_page;		/* byte offset of the first page not given out */
 	uint64_t	left[QC_BUDGET_COUNT];	/* bytes that may still be given to classes */
+	uint64_t	spare;			/* of the state budget: not for promises, so that recovery finds room for what was live */
 	QcPool		pools[QC_CLASS_COUNT];
 } QcMem;
 
@@ -81,8 +82,19 @@ extern uint64_t qc_mem_block_size(uint64_t fixed, uint64_t state_bytes, uint64_t
 extern void qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, uint64_t state_bytes,
 						uint64_t index_bytes);
 
+/*
+ * Who asks for a promise decides how much of the state budget must stay free: what adds to the state leaves most, what
+ * takes away from it least, so that a full state can be emptied and recovered.
+ */
+typedef enum QcUrgency
+{
+	QC_URGENCY_EMPTIES = 1,		/* acknowledgements, drops, decisions */
+	QC_URGENCY_DELIVERS = 2,
+	QC_URGENCY_ADDS = 4
+} QcUrgency;
+
 /* Promise n objects; false = the budget is full and nothing is promised. */
-extern bool qc_mem_reserve(QcMem *mem, QcClass class, uint32_t n);
+extern bool qc_mem_reserve(QcMem *mem, QcClass class, uint32_t n, QcUrgency urgency);
 extern void qc_mem_unreserve(QcMem *mem, QcClass class, uint32_t n);
 
 /* A zeroed object, 0 when the budget is full (never takes a promised one). */

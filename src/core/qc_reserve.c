@@ -54,12 +54,21 @@ give_back(QcState *st, const Wants *wants, int classes)
 		qc_mem_unreserve(&st->mem, (QcClass) i, wants->n[i]);
 }
 
+/* Does the entry add to the state, hand out what is there, or take away? */
+static QcUrgency
+urgency_of(const QcPlan *plan)
+{
+	if (plan->nappends > 0 || plan->needs.nqueues > 0 || plan->needs.npartitions > 0)
+		return QC_URGENCY_ADDS;
+	return plan->needs.nleases > 0 ? QC_URGENCY_DELIVERS : QC_URGENCY_EMPTIES;
+}
+
 static QcStatus
-promise_objects(QcState *st, const Wants *wants, QcError *err)
+promise_objects(QcState *st, const Wants *wants, QcUrgency urgency, QcError *err)
 {
 	for (int i = 0; i < QC_CLASS_COUNT; i++)
 	{
-		while (!qc_mem_reserve(&st->mem, (QcClass) i, wants->n[i]))
+		while (!qc_mem_reserve(&st->mem, (QcClass) i, wants->n[i], urgency))
 		{
 			uint32_t	evict = wants->n[i] > INDEX_EVICT_MIN ? wants->n[i] : INDEX_EVICT_MIN;
 
@@ -190,7 +199,7 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 	if (plan->ring_need > ring->size / 4)
 		return qc_error_set(err, QC_LIMIT, "entry touches too many logs for qlog.buffers");
 	wants = wants_of(plan);
-	status = promise_objects(st, &wants, err);
+	status = promise_objects(st, &wants, urgency_of(plan), err);
 	if (status != QC_OK)
 		return status;
 	if (!qc_ring_credit(ring, plan->ring_need))

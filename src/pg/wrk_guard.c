@@ -110,17 +110,25 @@ leave(int code, Datum arg)
 	qlog_confirm_release(&confirm);
 }
 
-/* Is anything left that a guard has to confirm or log? */
+/* Is anything left that a guard has to confirm or log?	 State lock. */
+static bool
+work_left_locked(void)
+{
+	bool		left = qlog_shared->joint_seq > qlog_shared->confirmed_durable;
+
+	for (QcOpen *open = QC_AT(qlog_state, QcOpen, qlog_state->opens.head); open != NULL && !left;
+		 open = QC_AT(qlog_state, QcOpen, open->all.next))
+		left = open->xid != 0 && open->decided != 0;
+	return left;
+}
+
 static bool
 work_left(void)
 {
 	bool		left;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	left = qlog_shared->joint_seq > qlog_shared->confirmed_durable;
-	for (QcOpen *open = QC_AT(qlog_state, QcOpen, qlog_state->opens.head); open != NULL && !left;
-		 open = QC_AT(qlog_state, QcOpen, open->all.next))
-		left = open->xid != 0 && open->decided != 0;
+	left = work_left_locked();
 	LWLockRelease(&qlog_shared->state_lock);
 	return left;
 }
@@ -192,7 +200,7 @@ take_office(int me)
 	qlog_lock_state();
 	mine = qlog_shared->guard_called == me ||
 		(qlog_shared->guard_office == -1 && qlog_shared->guard_called == -1 &&
-		 pg_atomic_read_u32(&qlog_shared->joint_work) != 0);
+		 work_left_locked());
 	if (mine)
 		qlog_shared->guard_office = me;
 	qlog_unlock_state();

@@ -49,8 +49,11 @@ foreach my $target ('before', 'after')
 	my $copy = QlogNode->new("restored_$target");
 
 	$copy->init_from_backup($node, 'base', has_restoring => 1, standby => 0);
+
+	# The test module's copy does not keep the mode of directories, as backup tools do.
+	chmod 0700, $copy->qlog_dir or die $!;
 	$copy->append_conf('postgresql.conf',
-		"recovery_target_name = '$target'\nrecovery_target_action = 'promote'\nqlog.recovery_wait = '60s'\n");
+		"recovery_target_name = '$target'\nrecovery_target_action = 'promote'\nrecovery_target_timeline = 'current'\narchive_mode = off\nqlog.recovery_wait = '60s'\n");
 	$copy->start;
 	$copy->poll_sql('select not pg_is_in_recovery()');
 	my $rows = $copy->sql('select md5(coalesce(string_agg(n::text, \',\' order by n), \'\')), count(*) from t');

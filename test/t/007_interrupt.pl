@@ -120,7 +120,7 @@ foreach my $mode (qw(fast immediate))
 
 	sleep 1;
 	my ($victim) = split /\n/,
-	  $node->sql("select pid from pg_stat_activity where application_name = 'pgbench' limit 1");
+	  $node->sql("select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() limit 1");
 	kill 'KILL', $victim;
 	eval { $_->{handle}->finish } foreach @runs;
 	$node->poll_sql("select count(*) >= 0 from queue_peek('q')");
