@@ -92,6 +92,27 @@ append_queue(QcState *st, const QcPlanAppend *append)
 	return partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
 }
 
+/* Is the partition made by this very entry? */
+static bool
+makes_partition(const QcPlan *plan, uint64_t partition)
+{
+	QcEntry		entry;
+	QcEffect	effect;
+
+	if (plan->needs.nqueues + plan->needs.npartitions == 0 ||
+		qc_entry_decode(plan->payload, plan->payload_len, &entry, NULL) != QC_OK)
+		return false;
+	while (qc_effect_get(&entry.effects, &effect, NULL) == QC_OK)
+	{
+		if ((effect.kind == QC_EFFECT_QUEUE_CREATE &&
+			 effect.u.queue_create.default_partition == partition) ||
+			(effect.kind == QC_EFFECT_PARTITION_CREATE &&
+			 effect.u.partition_create.partition == partition))
+			return true;
+	}
+	return false;
+}
+
 static QcStatus
 check_appends(QcState *st, const QcPlan *plan, QcError *err)
 {
@@ -99,8 +120,7 @@ check_appends(QcState *st, const QcPlan *plan, QcError *err)
 	{
 		QcQueue    *queue = append_queue(st, &plan->appends[a]);
 
-		/* Made by this very entry: nothing to check. */
-		if (queue == NULL && plan->needs.nqueues > 0)
+		if (queue == NULL && makes_partition(plan, plan->appends[a].partition))
 			continue;
 		if (queue == NULL || queue->state == QC_QUEUE_DEAD)
 			return qc_error_set(err, QC_NOTFOUND, "queue has been dropped");

@@ -176,6 +176,12 @@ check_opens(Found *found)
 	expect(found, "open entries", st->nopens, found->n[QC_CLASS_OPEN]);
 }
 
+static const char *const class_names[QC_CLASS_COUNT] = {
+#define CLASS_NAME(name, bytes, budget) "promised objects of class " #name,
+	QC_CLASS_LIST(CLASS_NAME)
+#undef CLASS_NAME
+};
+
 /* Nobody is in the middle of anything: no promise stands. */
 static void
 check_promises(Found *found)
@@ -183,7 +189,7 @@ check_promises(Found *found)
 	QcState    *st = found->st;
 
 	for (int i = 0; i < QC_CLASS_COUNT; i++)
-		expect(found, "a promise of objects", st->mem.pools[i].nreserved, 0);
+		expect(found, class_names[i], st->mem.pools[i].nreserved, 0);
 	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
 		expect(found, "a credit in a log", log->credit, 0);
 	expect(found, "the credit in the ring", found->server->ring->credit, 0);

@@ -142,7 +142,9 @@ static bool
 auto_create(Work *work, uint32_t name)
 {
 	SimServer  *server = work->server;
+	SimOracle  *o = work->w->oracle;
 	QcQueueCreate create;
+	uint32_t	number;
 	bool		made;
 
 	if (!lock_name(work, name))
@@ -150,11 +152,15 @@ auto_create(Work *work, uint32_t name)
 	create = new_queue(work, name);
 	if (!make_log(work, create.log))
 		return false;
+	number = sim_oracle_queue(o, name, create.queue, false, SIM_AUTO);
 	made = submit_effect(work, QC_EFFECT_QUEUE_CREATE, &create);
 	if (made)
-		server->queues[name] = sim_oracle_queue(work->w->oracle, name, create.queue, false, SIM_AUTO);
+		server->queues[name] = number;
 	else
+	{
 		qc_log_abandon(server->st, qc_log_by_id(server->st, create.log));
+		o->queues[number].gone = true;
+	}
 	if (!work->catalog)
 		unlock_name(work);
 	return made;
@@ -173,18 +179,25 @@ make_partition(Work *work, uint32_t name, QcPartitionCreate *create)
 		qc_queue_by_id(work->server->st, create->queue)->state == QC_QUEUE_LIVE;
 	create->partition = work->server->st->next_partition_id++;
 	if (made)
+	{
+		work->server->making[name] = true;
 		made = submit_effect(work, QC_EFFECT_PARTITION_CREATE, create);
+		work->server->making[name] = false;
+	}
 	if (!had)
 		unlock_name(work);
 	return made;
 }
 
-/* The queue of this name for others, as the state knows it now. */
+/* The queue of this name for others, as the state knows it now; what is being made in it is waited for. */
 static QcQueue *
 find_queue(const Work *work, uint32_t name)
 {
-	uint32_t	number = work->server->queues[name];
+	uint32_t	number;
 
+	while (work->server->making[name])
+		sim_pause(work->p);
+	number = work->server->queues[name];
 	return number == SIM_NONE ? NULL :
 		qc_queue_by_id(work->server->st, work->w->oracle->queues[number].id);
 }
@@ -459,7 +472,8 @@ stage_rejects(Work *work, SimHeld *held)
 
 	/* Others ran while the lane was made. */
 	sim_held_refresh(work->p, held);
-	if (lane == 0 || queue == NULL || held->lease == 0)
+	if (lane == 0 || queue == NULL || held->lease == 0 ||
+		work->server->queues[held->name] != held->queue)
 		return;
 	for (uint32_t i = 0; i < held->n; i++)
 	{
@@ -483,7 +497,8 @@ stage_replies(Work *work, SimHeld *held)
 {
 	const QcQueue *queue = find_queue(work, held->name);
 
-	if (queue == NULL || queue->state != QC_QUEUE_LIVE)
+	if (queue == NULL || queue->state != QC_QUEUE_LIVE ||
+		work->server->queues[held->name] != held->queue)
 		return;
 	if (sim_chance(work->w, 15))
 		stage_rejects(work, held);

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +71,19 @@ sim_oracle_complain(SimOracle *o, const char *format,...)
 	return false;
 }
 
+void
+sim_trace(const SimOracle *o, const char *format,...)
+{
+	va_list		args;
+
+	if (o->trace == NULL)
+		return;
+	va_start(args, format);
+	(void) vfprintf(o->trace, format, args);
+	va_end(args);
+	(void) fputc('\n', o->trace);
+}
+
 /* Room for one more item. */
 static void *
 grow(void *array, uint32_t *cap, uint32_t count, size_t size)
@@ -124,6 +136,8 @@ sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition)
 	assert(t->first_message + t->nmessages == o->nmessages);
 	t->nmessages++;
 	o->messages = grow(o->messages, &o->cap_messages, o->nmessages, sizeof(SimMessage));
+	sim_trace(o, "txn %u pushes message %u.%u into queue %u partition %u", txn, txn, t->nmessages - 1,
+			  queue, partition);
 	o->messages[o->nmessages] = (SimMessage)
 	{
 		.txn = txn, .queue = queue, .partition = partition, .position = UINT64_MAX,
@@ -136,6 +150,9 @@ void
 sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, bool dead)
 {
 	o->answers = grow(o->answers, &o->cap_answers, o->nanswers, sizeof(SimAnswer));
+	sim_trace(o, "txn %u %s message %u.%u at %lld", txn, dead ? "rejects" : "acknowledges",
+			  o->messages[message].txn, message - o->txns[o->messages[message].txn].first_message,
+			  (long long) o->messages[message].position);
 	o->answers[o->nanswers++] = (SimAnswer)
 	{
 		txn, message, dead
@@ -166,6 +183,7 @@ void
 sim_oracle_committing(SimOracle *o, uint32_t txn)
 {
 	o->txns[txn].began = o->clock++;
+	sim_trace(o, "txn %u begins to commit", txn);
 	hold_answers(o, txn, true);
 }
 
@@ -181,6 +199,7 @@ sim_oracle_committed(SimOracle *o, uint32_t txn, bool sure, bool logged)
 	SimTxn	   *t = &o->txns[txn];
 
 	assert(t->fate == SIM_OPEN && t->began != 0);
+	sim_trace(o, "txn %u is committed%s", txn, sure ? "" : " asynchronously");
 	t->fate = sure ? SIM_COMMITTED : SIM_WEAK;
 	t->told = o->clock++;
 	if (sure && logged && t->began > o->sure)
@@ -191,6 +210,7 @@ void
 sim_oracle_aborted(SimOracle *o, uint32_t txn)
 {
 	assert(o->txns[txn].fate == SIM_OPEN);
+	sim_trace(o, "txn %u is rolled back", txn);
 	o->txns[txn].fate = SIM_ABORTED;
 	hold_answers(o, txn, false);
 }
@@ -292,6 +312,9 @@ sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int64_t now, ui
 		m = &o->messages[out[i]];
 		if (!judge_delivery(o, m, &seen[i], now))
 			return false;
+		sim_trace(o, "delivery %u of message %u.%u at %llu of queue %u partition %u, attempt %u", *lease,
+				  m->txn, seen[i].index, (unsigned long long) seen[i].position, m->queue,
+				  m->partition, seen[i].attempt);
 		m->position = seen[i].position;
 		if ((i == 0 || seen[i].partition != seen[i - 1].partition) &&
 			(queue_of_message(o, m)->ordered || m->partition != 0) && !judge_order(o, m))
@@ -319,6 +342,8 @@ sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until)
 void
 sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message)
 {
+	sim_trace(o, "delivery %u gives back message %u.%u", lease, o->messages[message].txn,
+			  message - o->txns[o->messages[message].txn].first_message);
 	if (o->messages[message].lease == lease)
 		o->messages[message].lease = 0;
 }
@@ -326,6 +351,7 @@ sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message)
 void
 sim_oracle_crashed(SimOracle *o)
 {
+	sim_trace(o, "---- crash ----");
 	for (uint32_t i = 0; i < o->ntxns; i++)
 	{
 		SimTxn	   *t = &o->txns[i];

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SIM_NONE		UINT32_MAX
 #define SIM_DEAD_LANE	UINT32_MAX	/* in place of a partition's number */
@@ -108,6 +109,7 @@ typedef struct SimOracle
 	uint32_t	cap_queues;
 	SimQueue   *queues;
 	uint32_t	leases;
+	FILE	   *trace;			/* tell everything as it comes, NULL = do not */
 	char		complaint[400];
 } SimOracle;
 
@@ -192,6 +194,10 @@ extern bool sim_oracle_recovered(SimOracle *o, const SimView *view);
 
 /* Messages that must be delivered, or may be: expected[m] = 1 when message m is there and not done. */
 extern void sim_oracle_expected(const SimOracle *o, uint8_t *expected);
+
+/* A line of the trace. */
+extern void sim_trace(const SimOracle *o, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
 
 /* Leave a complaint; returns false. */
 extern bool sim_oracle_complain(SimOracle *o, const char *format,...)

@@ -241,6 +241,7 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
 	held->lease = pop->lease;
 	held->own = true;
 	held->name = name;
+	held->queue = number;
 	held->n = 0;
 	if (!sim_write(p, small->plan.seq))
 	{

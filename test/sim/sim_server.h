@@ -32,7 +32,7 @@
 #define SIM_PROCS		14		/* of which the first boots and looks */
 #define SIM_BOOT_PROC	0
 #define SIM_STORE_NAME	"store"
-#define SIM_CONFIRM_MAX	2048	/* bytes of a confirm with decisions */
+#define SIM_CONFIRM_MAX	1000	/* bytes of a confirm with decisions */
 #define SIM_DECISIONS	40		/* of one confirm */
 #define SIM_HELD_MAX	6		/* deliveries that one client holds */
 #define SIM_POP_MAX		24		/* messages of one delivery */
@@ -109,6 +109,7 @@ struct SimServer
 	SimProc    *sync_lock;
 	SimProc    *extend_lock;
 	SimProc    *name_locks[SIM_NAMES_MAX];
+	bool		making[SIM_NAMES_MAX];	/* a partition, which others may use only when the WAL has its record */
 
 	/* guards */
 	uint32_t	nguards;
@@ -234,6 +235,7 @@ typedef struct SimHeld
 	uint64_t	lease;			/* 0 = free */
 	uint32_t	delivery;		/* the oracle's number */
 	uint32_t	name;			/* of the queue */
+	uint32_t	queue;			/* the oracle's number */
 	bool		own;			/* of the transaction that runs */
 	uint32_t	n;
 	SimSpot		spots[SIM_POP_MAX];
