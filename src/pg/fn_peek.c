@@ -301,6 +301,28 @@ peek_partition(ReturnSetInfo *rsinfo, Peek *peek, MemoryContext row)
 	}
 }
 
+/* A queue that recovery has put out of service shows nothing: what it would show may have gaps. */
+static void
+refuse_damaged(const Peek *peek)
+{
+	QcQueue    *queue;
+	bool		damaged;
+	uint64		file = 0;
+	uint64		position = 0;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	queue = qc_queue_by_id(qlog_state, peek->queue.id);
+	damaged = queue != NULL && queue->damaged;
+	if (damaged)
+	{
+		file = queue->damage_file;
+		position = queue->damage_position;
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	if (damaged)
+		qlog_refuse_damaged(peek->name, peek->queue.log, file, position);
+}
+
 Datum
 queue_peek(PG_FUNCTION_ARGS)
 {
@@ -312,6 +334,7 @@ queue_peek(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	if (peek->queue.own)
 		PG_RETURN_NULL();
+	refuse_damaged(peek);
 	peek->spots = palloc(MESSAGES_STEP * sizeof(QlogSpot));
 	row = AllocSetContextCreate(CurrentMemoryContext, "queue_peek row", ALLOCSET_DEFAULT_SIZES);
 	do

@@ -9,9 +9,9 @@
 use strict;
 use warnings;
 
-my $file_lines_max = 850;
+my $file_lines_max = 900;
 my $function_lines_max = 100;
-my $undocumented_lines_max = 20;
+my $undocumented_lines_max = 50;
 
 # ------------------------------------------------------------------------------------------------
 # Reading the tree

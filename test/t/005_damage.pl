@@ -97,10 +97,11 @@ foreach my $part (1, 4, 10)
 
 # Damage in the middle, above the mark and below what is known durable: that queue only.
 $node->sql("select queue_push('a', to_json(i)::text) from generate_series(4, 20) i");
-$node->sql("select queue_push('b', '2')");
-$node->kill9_everything;
 $file = log_file($log{a});
 my $inside = written_end($file) - 20;
+$node->sql("select queue_push('a', '21')");
+$node->sql("select queue_push('b', '2')");
+$node->kill9_everything;
 flip($file, $inside);
 $node->start;
 my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nselect * from queue_peek('a', batch => 100)");
