@@ -281,7 +281,7 @@ typedef struct Visit
 static void
 visit_number(const Visit *v, const char *name, bool is_signed, uint64_t value)
 {
-	QcField		field = {.name = name,.item = v->item,.is_signed = is_signed,.value = value};
+	QcField		field = {.name = name, .item = v->item, .is_signed = is_signed, .value = value};
 
 	v->visit(v->context, &field);
 }
@@ -289,7 +289,7 @@ visit_number(const Visit *v, const char *name, bool is_signed, uint64_t value)
 static void
 visit_string(const Visit *v, const char *name, QcStr str)
 {
-	QcField		field = {.name = name,.item = v->item,.is_string = true,.str = str};
+	QcField		field = {.name = name, .item = v->item, .is_string = true, .str = str};
 
 	v->visit(v->context, &field);
 }
@@ -344,7 +344,7 @@ visit_item(const QcEffect *effect, uint32_t i, const Visit *v)
 void
 qc_effect_visit(const QcEffect *effect, QcFieldVisitor visit, void *context)
 {
-	Visit		v = {.visit = visit,.context = context,.item = -1};
+	Visit		v = {.visit = visit, .context = context, .item = -1};
 
 	visit_fixed(effect, &v);
 	for (uint32_t i = 0; i < effect->nitems; i++)

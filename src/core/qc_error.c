@@ -24,7 +24,8 @@ qc_error_clear(QcError *err)
 }
 
 /* Code and text; file, position and errno become empty. */
-static void __attribute__((format(printf, 3, 0)))
+static void
+__attribute__((format(printf, 3, 0)))
 fill(QcError *err, QcStatus code, const char *format, va_list args)
 {
 	qc_error_clear(err);

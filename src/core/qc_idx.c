@@ -175,7 +175,7 @@ qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_leng
 {
 	QcStatus	status = check_header(buf, len, file_id, log_length, err);
 	QcIdxEntry	entry;
-	QcIdxEntry	previous = {0};	/* sorts before everything */
+	QcIdxEntry	previous = {0}; /* sorts before everything */
 
 	if (status != QC_OK)
 		return status;

@@ -18,7 +18,7 @@
 
 #define QC_FILE_HEADER_SIZE 32
 #define QC_FIRST_SEQ_AHEAD	UINT64_MAX
-#define QC_PATH_MAX			192		/* relative paths of this layout, terminator included */
+#define QC_PATH_MAX			192 /* relative paths of this layout, terminator included */
 
 typedef struct QcFileHeader
 {

@@ -28,7 +28,7 @@
 #define QC_RECORD_LEN_MAX		(256u * 1024 * 1024)
 #define QC_RECORD_COMPRESSED	0x80
 #define QC_STUB_PAYLOAD_SIZE	12
-#define QC_COMPRESS_MIN			512	/* smaller payloads are stored as they are */
+#define QC_COMPRESS_MIN			512 /* smaller payloads are stored as they are */
 
 typedef enum QcKind
 {

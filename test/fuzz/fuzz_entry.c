@@ -57,7 +57,7 @@ put_effects_again(QcWriter *w, const QcEntry *entry, const uint8_t *data, size_t
 	QcEffect	effect;
 	QcError		err;
 	size_t		before;
-	Seen		seen = {.begin = data,.end = data + size};
+	Seen		seen = {.begin = data, .end = data + size};
 
 	for (uint32_t i = 0; i < entry->neffects; i++)
 	{

@@ -41,11 +41,13 @@ QcMessage
 sample_golden_message(void)
 {
 	QcMessage	message = {.id = {0x01, 0xa1, 0x6d, 0x65, 0x4e, 0x4f, 0x70, 0x01,
-			0xbf, 0x27, 0xb5, 0x6a, 0x93, 0x34, 0xd4, 0x45}};
+		0xbf, 0x27, 0xb5, 0x6a, 0x93, 0x34, 0xd4, 0x45}};
 
 	message.dedup_id = text("order-8891");
+
 	message.dedup_len = 10;
 	message.data = text("{\"orderId\":8891}");
+
 	message.data_len = 16;
 	return message;
 }
@@ -58,10 +60,13 @@ sample_full_message(void)
 	message.flags = QC_FRAME_TRACE | QC_FRAME_PRODUCER | QC_FRAME_HEADERS | QC_FRAME_BINARY;
 	message.trace = text("0123456789abcdef");
 	message.producer = text("clerk");
+
 	message.producer_len = 5;
 	message.headers = text("{\"a\":1}");
+
 	message.headers_len = 7;
 	message.data = text("\x00\xff\x01");
+
 	message.data_len = 3;
 	return message;
 }
@@ -127,7 +132,7 @@ size_t
 sample_entry(uint8_t out[SAMPLE_MAX])
 {
 	static const uint64_t logs[3] = {1, 7, 300};
-	QcAppend	append = {.partition = 1,.log = 1,.first = 0,.count = 1,.records = 1};
+	QcAppend	append = {.partition = 1, .log = 1, .first = 0, .count = 1, .records = 1};
 	QcPopCommit commit = {.lease = UINT64_C(0x1122334455667788)};
 	QcWriter	w;
 
@@ -172,7 +177,7 @@ sample_pad_record(uint8_t out[SAMPLE_MAX])
 static size_t
 make_file_header(uint8_t out[SAMPLE_MAX])
 {
-	QcFileHeader header = {.file_id = 0x12345678,.first_seq = QC_FIRST_SEQ_AHEAD};
+	QcFileHeader header = {.file_id = 0x12345678, .first_seq = QC_FIRST_SEQ_AHEAD};
 
 	qc_file_header_encode(out, &header);
 	return QC_FILE_HEADER_SIZE;
@@ -182,9 +187,9 @@ size_t
 sample_index(uint8_t out[SAMPLE_MAX])
 {
 	QcIdxEntry	entries[3] = {
-		{.partition = 2,.first = 0,.end = 1,.created_at = CREATED_AT,.position = 146,.count = 1,.len = 110},
-		{.partition = 1,.first = 1,.end = 3,.created_at = CREATED_AT + 1,.position = 260,.count = 2,.len = 200},
-		{.partition = 1,.first = 0,.end = 1,.created_at = CREATED_AT,.position = 32,.count = 1,.len = 110}
+		{.partition = 2, .first = 0, .end = 1, .created_at = CREATED_AT, .position = 146, .count = 1, .len = 110},
+		{.partition = 1, .first = 1, .end = 3, .created_at = CREATED_AT + 1, .position = 260, .count = 2, .len = 200},
+		{.partition = 1, .first = 0, .end = 1, .created_at = CREATED_AT, .position = 32, .count = 1, .len = 110}
 	};
 
 	qc_idx_encode(out, 1, 464, entries, 3);
@@ -194,8 +199,8 @@ sample_index(uint8_t out[SAMPLE_MAX])
 size_t
 sample_wal_carried(uint8_t out[SAMPLE_MAX])
 {
-	QcWalEntry	entry = {.flags = QC_ENTRY_CARRIED,.directory = UINT64_C(0xd1d2d3d4d5d6d7d8),
-		.epoch = 2,.seq = 11,.xid = UINT64_C(0x100000002),.nparts = 2};
+	QcWalEntry	entry = {.flags = QC_ENTRY_CARRIED, .directory = UINT64_C(0xd1d2d3d4d5d6d7d8),
+		.epoch = 2, .seq = 11, .xid = UINT64_C(0x100000002), .nparts = 2};
 	uint8_t		record[SAMPLE_MAX];
 	uint32_t	record_size = SAMPLE_GOLDEN_SIZE - QC_FILE_HEADER_SIZE;
 	QcWriter	w;
@@ -214,8 +219,8 @@ sample_wal_carried(uint8_t out[SAMPLE_MAX])
 size_t
 sample_wal_referenced(uint8_t out[SAMPLE_MAX])
 {
-	QcWalEntry	entry = {.flags = QC_ENTRY_REFERENCED,.directory = UINT64_C(0xd1d2d3d4d5d6d7d8),
-		.epoch = 2,.seq = 11,.xid = UINT64_C(0x100000002)};
+	QcWalEntry	entry = {.flags = QC_ENTRY_REFERENCED, .directory = UINT64_C(0xd1d2d3d4d5d6d7d8),
+		.epoch = 2, .seq = 11, .xid = UINT64_C(0x100000002)};
 	uint8_t		payload[SAMPLE_MAX];
 	QcWriter	w;
 
@@ -230,7 +235,7 @@ sample_wal_referenced(uint8_t out[SAMPLE_MAX])
 static size_t
 put_mark(uint8_t *out, QcWalKind kind)
 {
-	QcWalMark	mark = {.directory = UINT64_C(0xd1d2d3d4d5d6d7d8),.epoch = 3,.old_epoch = 2,.seq = 12};
+	QcWalMark	mark = {.directory = UINT64_C(0xd1d2d3d4d5d6d7d8), .epoch = 3, .old_epoch = 2, .seq = 12};
 	QcWriter	w;
 
 	qc_writer_init(&w, out, QC_WALREC_MARK_MAX);
@@ -255,8 +260,8 @@ sample_wal_epoch(uint8_t out[SAMPLE_MAX])
 static size_t
 add_stash_record(uint8_t *out, size_t size, QcWalKind kind, const uint8_t *body, size_t len)
 {
-	QcStashRecord record = {.kind = kind,.timeline = 1,.end_lsn = UINT64_C(0x16b374d8),
-	.body = body,.body_len = (uint32_t) len};
+	QcStashRecord record = {.kind = kind, .timeline = 1, .end_lsn = UINT64_C(0x16b374d8),
+		.body = body, .body_len = (uint32_t) len};
 
 	assert(size + QC_STASH_HEAD_SIZE + len <= SAMPLE_MAX);
 	qc_stash_put_head(out + size, &record);

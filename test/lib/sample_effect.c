@@ -26,7 +26,7 @@ next_number(unsigned *n)
 static QcStr
 name_of(const char *field)
 {
-	QcStr		str = {.bytes = (const uint8_t *) field,.len = (uint16_t) strlen(field)};
+	QcStr		str = {.bytes = (const uint8_t *) field, .len = (uint16_t) strlen(field)};
 
 	return str;
 }

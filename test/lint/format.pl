@@ -56,8 +56,8 @@ sub own_types
 # Names of types in the debug information of the objects.
 sub foreign_types
 {
+	my (@objects) = @_;
 	my (%found, $typedef);
-	my @objects = grep { -f } "$build/libqlogcore.a", glob("$build/{src,test}/*/*.o");
 	return unless @objects;
 	open(my $in, '-|', 'readelf', '--debug-dump=info', @objects) or die "readelf: $!\n";
 	while (my $line = <$in>)
@@ -85,7 +85,8 @@ sub formatted
 
 	$text =~ s/\((\w+)\) \{([^{}\n]*)\}/literal_$1_($2)/g;
 	spew("$dir/in", $text);
-	my $says = `pg_bsd_indent @options -U$dir/types $dir/in $dir/out 2>&1`;
+	my $types = $file =~ m{^src/pg/} ? 'types.pg' : 'types';
+	my $says = `pg_bsd_indent @options -U$dir/$types $dir/in $dir/out 2>&1`;
 	return (slurp($file), $says) if $? != 0 || $says;
 
 	$text = slurp("$dir/out");
@@ -141,7 +142,13 @@ if (!grep { -x "$_/pg_bsd_indent" } split /:/, $ENV{PATH})
 	print "1..0 # SKIP pg_bsd_indent is not installed\n";
 	exit 0;
 }
-spew("$dir/types", join("\n", sort(own_types(), foreign_types())) . "\n");
+
+# PostgreSQL has types with everyday names ("text"), which are names of variables elsewhere.
+my @shell = glob "$build/src/pg/*.o";
+my @other = grep { -f && !m{/src/pg/} } "$build/libqlogcore.a", glob("$build/{src,test}/*/*.o");
+my @known = (own_types(), foreign_types(@other));
+spew("$dir/types", join("\n", sort @known) . "\n");
+spew("$dir/types.pg", join("\n", sort(@known, foreign_types(@shell))) . "\n");
 
 my @differing;
 foreach my $file (@files)

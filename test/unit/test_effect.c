@@ -175,9 +175,9 @@ note_field(void *context, const QcField *field)
 static void
 test_visit(void)
 {
-	QcGroupCreate group = {.group = 3,.queue = 2,.start = QC_START_TIME,.start_at = -5};
+	QcGroupCreate group = {.group = 3, .queue = 2, .start = QC_START_TIME, .start_at = -5};
 	QcDecision	decision = {.timeline = 4};
-	QcDecisionItem item = {.seq = 10,.lsn = 20,.committed = 1};
+	QcDecisionItem item = {.seq = 10, .lsn = 20, .committed = 1};
 	uint8_t		buf[256];
 	QcWriter	w;
 	QcReader	r;

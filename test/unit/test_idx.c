@@ -119,7 +119,7 @@ check_entries(QcIdxEntry a, const QcIdxEntry *b)
 static void
 test_impossible_entries(void)
 {
-	const QcIdxEntry good = {.partition = 1,.first = 5,.end = 7,.position = 32,.count = 2,.len = 100};
+	const QcIdxEntry good = {.partition = 1, .first = 5, .end = 7, .position = 32, .count = 2, .len = 100};
 	QcIdxEntry	e = good;
 
 	CHECK_U64(check_entries(good, NULL), QC_OK);
@@ -146,7 +146,7 @@ test_impossible_entries(void)
 static void
 test_overlapping_entries(void)
 {
-	const QcIdxEntry good = {.partition = 1,.first = 5,.end = 7,.position = 32,.count = 2,.len = 100};
+	const QcIdxEntry good = {.partition = 1, .first = 5, .end = 7, .position = 32, .count = 2, .len = 100};
 	QcIdxEntry	e = good;
 
 	e.first = 6;

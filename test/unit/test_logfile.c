@@ -9,7 +9,7 @@
 static void
 test_golden_header(void)
 {
-	QcFileHeader header = {.file_id = 1,.first_seq = 11};
+	QcFileHeader header = {.file_id = 1, .first_seq = 11};
 	QcFileHeader decoded;
 	uint8_t		buf[QC_FILE_HEADER_SIZE];
 	QcError		err;

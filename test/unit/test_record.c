@@ -290,7 +290,7 @@ test_impossible_fields(void)
 static QcMessage
 bulky_message(uint8_t *data, uint32_t len, bool random)
 {
-	QcMessage	message = {.data = data,.data_len = len};
+	QcMessage	message = {.data = data, .data_len = len};
 	uint64_t	state = 1;
 
 	for (uint32_t i = 0; i < len; i++)
@@ -407,8 +407,8 @@ test_stated_size_beyond_the_limit(void)
 {
 	/* a zstd frame header with an 8-byte content size of 2^40 */
 	static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0};
-	QcRecord	record = {.kind = QC_KIND_MESSAGES,.compressed = true,
-		.payload = frame,.payload_len = sizeof(frame)};
+	QcRecord	record = {.kind = QC_KIND_MESSAGES, .compressed = true,
+		.payload = frame, .payload_len = sizeof(frame)};
 	size_t		raw_size = 0;
 	QcError		err;
 
