@@ -85,7 +85,10 @@ apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError 
 							(unsigned long long) partition->next,
 							(unsigned long long) append->first);
 
-	/* Recovery: an entry below was lost (a void entry stands for it), its positions hold no message. */
+	/*
+	 * Recovery: an entry below was lost (a void entry stands for it), its positions hold no
+	 * message.
+	 */
 	if (append->first > partition->next)
 		status = take_positions(st, apply, partition,
 								(uint32_t) (append->first - partition->next), 2, err);
@@ -176,7 +179,7 @@ static QcStatus
 apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 {
 	QcOpenItem	item = {.kind = QC_OPEN_DEAD, .lease = dead->lease, .partition = dead->partition,
-	.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
+		.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
 	QcStatus	status = reach_answered(st, apply, dead->partition, dead->position, 1, err);
 
 	return status == QC_OK ? add_item(st, apply, &item, err) : status;

@@ -22,7 +22,8 @@ typedef struct QcApply
 	uint64_t	xid;
 	int64_t		created_at;
 	int64_t		monotonic;		/* now */
-	uint32_t	owner;			/* deliver: backend that owns the lease while its transaction is open */
+	uint32_t	owner;			/* deliver: backend that owns the lease while its transaction is
+								 * open */
 	bool		recovering;		/* leases of unknown fate and unknown partitions are tolerated */
 	bool		immediate;		/* settle at once */
 	uint32_t	pid;			/* of the backend, for views */

@@ -549,7 +549,10 @@ qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t ma
 	{
 		QcRef		first = request->group->ready.head;
 
-		/* Each cursor goes to the list's tail when it has been looked at; the first one again is the end. */
+		/*
+		 * Each cursor goes to the list's tail when it has been looked at; the first one again is
+		 * the end.
+		 */
 		for (uint32_t i = 0; i < request->max_partitions && chosen.count < request->batch; i++)
 		{
 			QcRef		ref = request->group->ready.head;

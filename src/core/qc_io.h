@@ -5,15 +5,16 @@
  * Three implementations: src/pg/qlog_io.c over PostgreSQL's fd.c, src/core/qc_io_posix.c for tools
  * and tests, test/sim/sim_disk.c in memory, which loses unsynced bytes and directory entries.
  *
- * Paths are relative to the data directory ("" is the directory itself), with '/' between parts, and short
- * (QC_PATH_MAX).
+ * Paths are relative to the data directory ("" is the directory itself, for list and
+ * sync_directory), with '/' between parts, and short (QC_PATH_MAX).
  * Callbacks return 0 or an errno value and never jump.  Reads and writes are positioned and
- * complete: a short system call is continued inside.  A read past the end returns fewer bytes in *done.
+ * complete: a short system call is continued inside.  A read past the end returns fewer bytes in
+ * *done.
  * A write that fails may have been done in part.  After a failed sync what it should have saved is
  * lost, although it may still read back and later syncs may succeed.
  *
- * Common errno values: ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, ENOSPC, EINVAL (empty part, "." or
- * "..", absolute path).  The path "" is the data directory itself, for list and sync_directory.
+ * Common errno values: ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, ENOSPC, EINVAL (empty part, "."
+ * or "..", absolute path).
  * Files are not found through symbolic links.  A rename replaces what has the name and stays in one
  * directory (EXDEV otherwise).  A visitor may remove the name it is shown; the order is arbitrary.
  */

@@ -23,7 +23,7 @@
 
 #define SLICES_PER_CALL	64
 
-/* Length of the first part of path; 0 when the part is empty, "." or "..", or too long for a name. */
+/* Length of the first part of path; 0 when it is empty, "." or "..", or too long for a name. */
 static size_t
 part_length(const char *path)
 {
@@ -112,6 +112,7 @@ check_regular(int fd)
 	return S_ISREG(st.st_mode) ? 0 : EINVAL;
 }
 
+/* A regular file below the root; never through a symbolic link. */
 static int
 posix_open(void *context, const char *path, int flags, QcHandle *handle)
 {
@@ -205,6 +206,7 @@ write_vector(int fd, struct iovec *iov, int niov, uint64_t position)
 	return 0;
 }
 
+/* Slices go out in groups, as one call takes only so many. */
 static int
 posix_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
 {
@@ -314,6 +316,7 @@ is_directory(int directory, const struct dirent *entry)
 	return fstatat(directory, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The directory stays open while the visitor runs. */
 static int
 posix_list(void *context, const char *path, QcNameVisitor visit, void *visit_context)
 {

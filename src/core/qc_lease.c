@@ -264,7 +264,10 @@ qc_lease_done(QcState *st, QcLease *lease, QcPartition *partition, uint64_t firs
 	QcCursor   *cursor = NULL;
 	uint32_t	n = 0;
 
-	/* What is acknowledged is nearly always the head of the list: this walks no further than it must. */
+	/*
+	 * What is acknowledged is nearly always the head of the list: this walks no further than it
+	 * must.
+	 */
 	for (QcRef ref = lease->slots.head; ref != 0 && n < count;)
 	{
 		QcSlot	   *slot = QC_AT(st, QcSlot, ref);

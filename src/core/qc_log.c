@@ -259,7 +259,10 @@ create_file(QcFiles *files, uint64_t log, uint64_t file, uint64_t first_seq, uin
 	qc_path_log(directory, files->layout, log);
 	rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
 
-	/* Left over by an attempt that failed half way: nothing was appended to it, or the log would know it. */
+	/*
+	 * Left over by an attempt that failed half way: nothing was appended to it, or the log would
+	 * know it.
+	 */
 	if (rc == EEXIST)
 	{
 		rc = io->unlink(io->context, path);

@@ -35,14 +35,15 @@ typedef struct QcLog
 	uint64_t	credit;			/* bytes promised and not used yet */
 	uint64_t	record_max;		/* largest record among them */
 	uint64_t	index_file;		/* the memory index holds every record of this log from */
-	uint64_t	index_position; /*	this file and position on */
+	uint64_t	index_position; /* this file and position on */
 	uint64_t	nindexed;		/* index entries of this log in memory */
 	QcList		index;			/* its entries, oldest first, through QcIndexEntry.of_log */
 	uint64_t	dirty_first;	/* write lock: files written and not synced, 0 = none */
 	uint64_t	dirty_last;
 	QcRef		dirty_next;		/* write lock: list of such logs */
 	uint32_t	nqueues;		/* queues whose messages go here; q0: 0 */
-	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is there */
+	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is
+								 * there */
 	QcDirty		dirty;
 } QcLog;
 
@@ -72,7 +73,7 @@ extern void qc_dirty_log(QcState *st, QcLog *log);
  * that this entry can take credit in it.	NULL when the state memory is full.
  */
 extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated,
-						bool promised);
+						 bool promised);
 
 /*
  * Take a log that nothing needs any more out of the state: its queues are gone, no credit stands, and the

@@ -47,7 +47,10 @@ qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, uint64_t state_bytes, uin
 	mem->left[QC_BUDGET_STATE] = round_page(state_bytes);
 	mem->left[QC_BUDGET_INDEX] = round_page(index_bytes);
 
-	/* Recovery may need a page more in each class, because objects lie in other pages than they did. */
+	/*
+	 * Recovery may need a page more in each class, because objects lie in other pages than they
+	 * did.
+	 */
 	mem->spare = round_page(state_bytes / 16);
 	if (mem->spare < QC_CLASS_COUNT * QC_PAGE_SIZE)
 		mem->spare = QC_CLASS_COUNT * QC_PAGE_SIZE;

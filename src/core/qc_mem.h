@@ -71,7 +71,8 @@ typedef struct QcMem
 	uint64_t	size;			/* of the whole block */
 	uint64_t	next_page;		/* byte offset of the first page not given out */
 	uint64_t	left[QC_BUDGET_COUNT];	/* bytes that may still be given to classes */
-	uint64_t	spare;			/* of the state budget: not for promises, so that recovery finds room for what was live */
+	uint64_t	spare;			/* of the state budget: not for promises, so that recovery finds
+								 * room for what was live */
 	QcPool		pools[QC_CLASS_COUNT];
 } QcMem;
 

@@ -95,7 +95,7 @@ append_of(Builder *b, const QcOp *op)
 		return UINT32_MAX;
 	plan->appends[plan->nappends] = (QcPlanAppend)
 	{
-		.partition = op->partition,.log = op->log
+		.partition = op->partition, .log = op->log
 	};
 	b->first_op[plan->nappends] = UINT32_MAX;
 	b->raw_len[plan->nappends] = 0;
@@ -486,7 +486,7 @@ plan_space(QcPlan *plan, uint64_t segment_size, QcError *err)
 	for (uint32_t l = 0; l < plan->nlogs; l++)
 	{
 		uint32_t	rolls = 2 + (uint32_t) (plan->log_bytes[l] / (segment_size / 2 -
-																   QC_FILE_HEADER_SIZE));
+																  QC_FILE_HEADER_SIZE));
 
 		if (plan->log_record[l] > segment_size / 2)
 			return qc_error_set(err, QC_LIMIT, "log entry is larger than half a log file");
@@ -500,8 +500,8 @@ QcStatus
 qc_plan_build(QcPlan *plan, const QcOp *ops, size_t nops, uint64_t xid, uint16_t flags,
 			  uint64_t segment_size, QcAlloc alloc, void *alloc_context, QcError *err)
 {
-	Builder		b = {.plan = plan,.ops = ops,.nops = nops,.segment_size = segment_size,
-	.alloc = alloc,.alloc_context = alloc_context};
+	Builder		b = {.plan = plan, .ops = ops, .nops = nops, .segment_size = segment_size,
+		.alloc = alloc, .alloc_context = alloc_context};
 	QcStatus	status;
 
 	memset(plan, 0, sizeof(*plan));

@@ -83,7 +83,8 @@ typedef struct QcPlanNeeds
 	uint32_t	nindex;
 	uint32_t	npending;
 	uint32_t	nitems;			/* open items */
-	uint32_t	nqueues;		/* queue_create effects (queue, default partition, group, names ...) */
+	uint32_t	nqueues;		/* queue_create effects (queue, default partition, group, names
+								 * ...) */
 	uint32_t	npartitions;
 	uint32_t	ngroups;
 	uint32_t	ncursors;		/* of new partitions; counted by the credit */
@@ -97,7 +98,8 @@ typedef struct QcPlan
 	uint64_t	xid;			/* 0 = queue-only */
 	uint16_t	flags;			/* QC_ENTRY_* */
 	bool		solo;			/* one record is the whole entry */
-	bool		immediate;		/* settled when reserved: deliveries, releases, nacks, catalog of auto-create */
+	bool		immediate;		/* settled when reserved: deliveries, releases, nacks, catalog of
+								 * auto-create */
 	uint32_t	pid;			/* of the backend, for views */
 	uint32_t	owner;			/* deliver: as QcApply.owner */
 
@@ -109,10 +111,12 @@ typedef struct QcPlan
 	QcPlanRecord *records;
 	uint32_t	ndeads;
 	QcPlanDead *deads;
-	uint8_t    *payload;		/* entry payload, QC_RECORD_HEADER_SIZE free bytes before it; NULL for solo */
+	uint8_t    *payload;		/* entry payload, QC_RECORD_HEADER_SIZE free bytes before it; NULL
+								 * for solo */
 	size_t		payload_len;
 	uint32_t	neffects;
-	uint32_t	nparts;			/* at most: records, entry or stubs, and a file header for every roll */
+	uint32_t	nparts;			/* at most: records, entry or stubs, and a file header for every
+								 * roll */
 	uint64_t	bytes;			/* of all of them */
 	uint64_t   *log_bytes;		/* per log */
 	uint64_t   *log_record;		/* per log: largest record */

@@ -392,10 +392,10 @@ void
 qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, int64_t now,
 				int64_t monotonic)
 {
-	QcApply		apply = {.seq = st->seq + 1,.xid = plan->xid,.monotonic = monotonic,
-		.owner = plan->owner,.immediate = plan->immediate,.pid = plan->pid};
+	QcApply		apply = {.seq = st->seq + 1, .xid = plan->xid, .monotonic = monotonic,
+		.owner = plan->owner, .immediate = plan->immediate, .pid = plan->pid};
 	Wants		before = promises(st);
-	Placer		placer = {.st = st,.plan = plan,.segment_size = segment_size};
+	Placer		placer = {.st = st, .plan = plan, .segment_size = segment_size};
 
 	assert(plan->credited);
 	if (now > st->last_created_at)
@@ -552,8 +552,8 @@ put_part(QcWriter *w, uint64_t log, const uint8_t *record, size_t size)
 void
 qc_plan_wal_put(const QcState *st, const QcPlan *plan, QcWriter *w)
 {
-	QcWalEntry	entry = {.flags = plan->flags,.directory = st->directory_id,.epoch = plan->epoch,
-	.seq = plan->seq,.xid = plan->xid,.nparts = plan->nrecords + 1};
+	QcWalEntry	entry = {.flags = plan->flags, .directory = st->directory_id, .epoch = plan->epoch,
+		.seq = plan->seq, .xid = plan->xid, .nparts = plan->nrecords + 1};
 
 	assert(plan->payload != NULL);
 	if (plan->flags & QC_ENTRY_REFERENCED)

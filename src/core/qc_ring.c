@@ -85,7 +85,10 @@ qc_ring_take(QcRing *ring, uint64_t need, uint64_t seq, uint32_t nparts)
 	qc_ring_uncredit(ring, need);
 	if (to_end < need)
 	{
-		/* A filler has room for its header: everything is a multiple of 16 and of at least 32 bytes, or it is implied. */
+		/*
+		 * A filler has room for its header: everything is a multiple of 16 and of at least 32
+		 * bytes, or it is implied.
+		 */
 		if (to_end >= sizeof(QcRingEntry))
 		{
 			entry = entry_at(ring, head);

@@ -339,11 +339,17 @@ row_lists(QcState *st, RowList lists[ROW_LISTS])
 	lists[0] = (RowList) {&st->dirty_logs, QC_CLASS_LOG, offsetof(QcLog, dirty), dump_log};
 	lists[1] = (RowList) {&st->dirty_queues, QC_CLASS_QUEUE, offsetof(QcQueue, dirty), dump_queue};
 	lists[2] = (RowList) {&st->dirty_groups, QC_CLASS_GROUP, offsetof(QcGroup, dirty), dump_group};
-	lists[3] = (RowList) {&st->dirty_partitions, QC_CLASS_PARTITION, offsetof(QcPartition, dirty),
-		dump_partition};
+	lists[3] = (RowList)
+	{
+		&st->dirty_partitions, QC_CLASS_PARTITION, offsetof(QcPartition, dirty),
+		dump_partition
+	};
 	lists[4] = (RowList) {&st->dirty_leases, QC_CLASS_LEASE, offsetof(QcLease, dirty), dump_lease};
-	lists[5] = (RowList) {&st->dirty_cursors, QC_CLASS_CURSOR, offsetof(QcCursor, dirty),
-		dump_cursor};
+	lists[5] = (RowList)
+	{
+		&st->dirty_cursors, QC_CLASS_CURSOR, offsetof(QcCursor, dirty),
+		dump_cursor
+	};
 	lists[6] = (RowList) {&st->dirty_opens, QC_CLASS_OPEN, offsetof(QcOpen, dirty), dump_open};
 }
 

@@ -492,11 +492,11 @@ static void
 loaded_is_clean(QcState *st)
 {
 	QcRef	   *lists[] = {&st->dirty_logs, &st->dirty_queues, &st->dirty_groups,
-	&st->dirty_partitions, &st->dirty_leases, &st->dirty_cursors, &st->dirty_opens};
+		&st->dirty_partitions, &st->dirty_leases, &st->dirty_cursors, &st->dirty_opens};
 	size_t		offsets[] = {offsetof(QcLog, dirty), offsetof(QcQueue, dirty),
 		offsetof(QcGroup, dirty), offsetof(QcPartition, dirty), offsetof(QcLease, dirty),
 		offsetof(QcCursor, dirty), offsetof(QcOpen, dirty)
-	};
+		};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 	{

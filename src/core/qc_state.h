@@ -124,7 +124,7 @@ typedef struct QcGroup
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
 	uint64_t	nwaiting;		/* messages that wait for a retry time */
-	uint64_t	dead_partition;	/* id of the dead lane, 0 = none yet */
+	uint64_t	dead_partition; /* id of the dead lane, 0 = none yet */
 	QcDirty		dirty;
 } QcGroup;
 
@@ -255,7 +255,8 @@ typedef struct QcOpen
 	QcRef		pendings;		/* through QcPending.of_open */
 	QcRef		items;
 	QcLink		all;			/* by seq */
-	uint8_t		decided;		/* 0 open, 1 committed, 2 aborted; kept until the decision is logged */
+	uint8_t		decided;		/* 0 open, 1 committed, 2 aborted; kept until the decision is
+								 * logged */
 	uint8_t		inserted;		/* joint: its WAL record is inserted */
 	uint8_t		carried;
 	uint8_t		unused;

@@ -35,9 +35,9 @@ queue_ack(PG_FUNCTION_ARGS)
 static void
 reject_message(const QlogLease *lease, const QlogSpot *spot, const QlogTarget *lane, QcStr reason)
 {
-	QcDead		dead = {.lease = lease->id,.group = lease->group,.partition = spot->partition,
-		.position = spot->position,.attempt = spot->attempt,.lane = lane->partition,
-	.reason = reason};
+	QcDead		dead = {.lease = lease->id, .group = lease->group, .partition = spot->partition,
+		.position = spot->position, .attempt = spot->attempt, .lane = lane->partition,
+		.reason = reason};
 	QcMessage	message;
 	int64_t		created_at;
 

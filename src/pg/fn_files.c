@@ -55,8 +55,11 @@ collect(uint32 *n)
 				continue;
 			if (need < max)
 			{
-				logs[need] = (Listed) {.log = log->id,.active = log->file,
-					.queue_len = queue->name_len,.last_push = queue->last_push};
+				logs[need] = (Listed)
+				{
+					.log = log->id, .active = log->file,
+					.queue_len = queue->name_len, .last_push = queue->last_push
+				};
 				memcpy(logs[need].queue, qc_name_at(qlog_state, queue->name), queue->name_len);
 			}
 			need++;

@@ -69,7 +69,7 @@ choose_nack(void *context, QcSmallPlan *small)
 	for (uint32 i = 0; i < answer->nranges; i++)
 	{
 		QcNackItem	item = {.partition = answer->ranges[i].partition,
-			.first = answer->ranges[i].first,.count = answer->ranges[i].count};
+			.first = answer->ranges[i].first, .count = answer->ranges[i].count};
 
 		qc_effect_put_item(&w, QC_EFFECT_NACK, &item);
 	}

@@ -57,7 +57,8 @@ typedef struct Peek
 	char		current_name[QLOG_NAME_MAX];
 	uint16		current_name_len;
 
-	uint64		seq;			/* newest entry when messages were noted: written out before they are read */
+	uint64		seq;			/* newest entry when messages were noted: written out before they
+								 * are read */
 	QlogSpot   *spots;			/* MESSAGES_STEP of them */
 	uint32		nspots;
 } Peek;

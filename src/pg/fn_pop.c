@@ -110,7 +110,7 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 static bool
 choose_runs(Pop *pop)
 {
-	QcPopRequest request = {.batch = pop->batch,.max_partitions = 1};
+	QcPopRequest request = {.batch = pop->batch, .max_partitions = 1};
 
 	request.queue = qc_queue_by_id(qlog_state, pop->queue.id);
 	pop->dropped = request.queue == NULL || request.queue->state == QC_QUEUE_DEAD;
@@ -137,8 +137,8 @@ static bool
 choose(void *context, QcSmallPlan *small)
 {
 	Pop		   *pop = context;
-	QcDeliver	deliver = {.lease = pop->lease,.queue = pop->queue.id,.group = QC_DEFAULT_GROUP,
-	.lease_us = (uint64) pop->lease_us};
+	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue.id, .group = QC_DEFAULT_GROUP,
+		.lease_us = (uint64) pop->lease_us};
 	QcWriter	w;
 
 	pop->again = qc_lease_by_id(qlog_state, pop->lease) != NULL;
@@ -148,8 +148,8 @@ choose(void *context, QcSmallPlan *small)
 	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, pop->nruns);
 	for (uint32 i = 0; i < pop->nruns; i++)
 	{
-		QcDeliverItem item = {.partition = pop->runs[i].partition,.first = pop->runs[i].first,
-			.count = pop->runs[i].count,.attempt = pop->runs[i].attempt};
+		QcDeliverItem item = {.partition = pop->runs[i].partition, .first = pop->runs[i].first,
+			.count = pop->runs[i].count, .attempt = pop->runs[i].attempt};
 
 		qc_effect_put_item(&w, QC_EFFECT_DELIVER, &item);
 	}

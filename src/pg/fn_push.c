@@ -73,7 +73,7 @@ static QlogPayload
 payload_arg(FunctionCallInfo fcinfo)
 {
 	struct varlena *value = PG_DETOAST_DATUM_PACKED(fcinfo->args[ARG_PAYLOAD].value);
-	QlogPayload payload = {.data = VARDATA_ANY(value),.len = VARSIZE_ANY_EXHDR(value)};
+	QlogPayload payload = {.data = VARDATA_ANY(value), .len = VARSIZE_ANY_EXHDR(value)};
 
 	return payload;
 }

@@ -130,8 +130,8 @@ static void
 push_element(const Batch *batch, int i, const QlogTarget *target, pg_uuid_t *id)
 {
 	struct varlena *value = PG_DETOAST_DATUM_PACKED(batch->payloads.values[i]);
-	QlogPayload payload = {.data = VARDATA_ANY(value),.len = VARSIZE_ANY_EXHDR(value),
-	.binary = batch->binary};
+	QlogPayload payload = {.data = VARDATA_ANY(value), .len = VARSIZE_ANY_EXHDR(value),
+		.binary = batch->binary};
 
 	if (!batch->binary)
 		qlog_json_check(payload.data, (int) payload.len);

@@ -69,7 +69,10 @@ search(const QlogSpot *spot, const QcLocation **location, QcError *err)
 		if (spot->position - searched.location.first < searched.location.count)
 			return QC_OK;
 
-		/* Messages are asked for in ascending order: what follows the last one found cannot lie in an older file. */
+		/*
+		 * Messages are asked for in ascending order: what follows the last one found cannot lie in
+		 * an older file.
+		 */
 		from = searched.location.file;
 	}
 	searched.location.file = 0;

@@ -186,7 +186,10 @@ lead(uint64 seq, Flush *flush)
 	{
 		uint64		later;
 
-		/* Files that became dirty meanwhile may be among them; the first answer stays the one to publish. */
+		/*
+		 * Files that became dirty meanwhile may be among them; the first answer stays the one to
+		 * publish.
+		 */
 		n = write_and_take(seq, files, &later, &more);
 		sync_files(files, n, flush);
 	}

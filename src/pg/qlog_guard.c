@@ -99,7 +99,7 @@ qlog_guard_wait_inserted(uint64 seq)
 XLogRecPtr
 qlog_guard_barrier(uint64 seq)
 {
-	QcWalMark	mark = {.directory = qlog_state->directory_id,.epoch = qc_epoch(qlog_state),.seq = seq};
+	QcWalMark	mark = {.directory = qlog_state->directory_id, .epoch = qc_epoch(qlog_state), .seq = seq};
 	XLogRecPtr	lsn;
 
 	QLOG_STOP("guard-before-barrier");
@@ -113,7 +113,7 @@ qlog_guard_barrier(uint64 seq)
 static uint32
 reserve_confirm(QlogConfirm *confirm, uint64 seq, XLogRecPtr lsn, uint32 decisions)
 {
-	QcConfirm	fixed = {.seq = seq,.timeline = qlog_shared->timeline,.lsn = lsn};
+	QcConfirm	fixed = {.seq = seq, .timeline = qlog_shared->timeline, .lsn = lsn};
 	QcWriter	w = qc_plan_small_writer(&confirm->small);
 	uint32		n = 0;
 
@@ -227,7 +227,10 @@ qlog_guard_inserted(QcPlan *plan, bool own)
 	if (!own)
 		return;
 
-	/* Nobody relies on this flag but this entry; the confirm says more than that, so it waits for the others. */
+	/*
+	 * Nobody relies on this flag but this entry; the confirm says more than that, so it waits for
+	 * the others.
+	 */
 	qlog_guard_wait_inserted(plan->seq);
 	lsn = qlog_guard_barrier(plan->seq);
 	(void) qlog_guard_confirm(&own_confirm, plan->seq, lsn, 0);

@@ -87,7 +87,10 @@ keep_owner(Oid role)
 
 	qlog_gate_check();
 
-	/* DROP ROLE takes this lock after the hook; a queue that is being created for the role holds it shared. */
+	/*
+	 * DROP ROLE takes this lock after the hook; a queue that is being created for the role holds
+	 * it shared.
+	 */
 	LockSharedObject(AuthIdRelationId, role, 0, AccessExclusiveLock);
 	ids = queues_of(InvalidOid, role, &n);
 	if (ids != NULL)

@@ -20,7 +20,8 @@
 #include "qlog_report.h"
 
 #define CACHE_MAX	16384		/* names that a backend remembers */
-#define LANE_NAME	"\001dead"	/* no partition can have it: what the dead lane's lock is hashed from */
+#define LANE_NAME	"\001dead"	/* no partition can have it: what the dead lane's lock is hashed
+								 * from */
 
 /* field 4 of our lock tags */
 typedef enum LockClass
@@ -80,8 +81,8 @@ static HTAB *
 names(void)
 {
 	uint32		generation = pg_atomic_read_u32(&qlog_shared->catalog_generation);
-	HASHCTL		ctl = {.keysize = sizeof(CacheKey),.entrysize = sizeof(CacheEntry),
-	.hash = cache_hash,.match = cache_match,.keycopy = cache_copy};
+	HASHCTL		ctl = {.keysize = sizeof(CacheKey), .entrysize = sizeof(CacheEntry),
+		.hash = cache_hash, .match = cache_match, .keycopy = cache_copy};
 
 	if (cache != NULL &&
 		(generation != cache_generation || hash_get_num_entries(cache) >= CACHE_MAX))
@@ -112,9 +113,9 @@ cached(uint64 scope, QlogName name, HASHACTION action)
 static LOCKTAG
 lock_tag(LockClass class, Oid database, uint64 hash)
 {
-	LOCKTAG		tag = {.locktag_field1 = database,.locktag_field2 = (uint32) (hash >> 32),
-		.locktag_field3 = (uint32) hash,.locktag_field4 = class,
-	.locktag_type = LOCKTAG_USERLOCK,.locktag_lockmethodid = DEFAULT_LOCKMETHOD};
+	LOCKTAG		tag = {.locktag_field1 = database, .locktag_field2 = (uint32) (hash >> 32),
+		.locktag_field3 = (uint32) hash, .locktag_field4 = class,
+		.locktag_type = LOCKTAG_USERLOCK, .locktag_lockmethodid = DEFAULT_LOCKMETHOD};
 
 	return tag;
 }
@@ -255,7 +256,7 @@ submit_effect(QcEffectKind kind, const void *fixed)
 {
 	size_t		size = qc_effect_size(kind, fixed, 0);
 	uint8	   *bytes = palloc(size);
-	QcOp		op = {.kind = QC_OP_EFFECT,.effect = bytes,.effect_len = size};
+	QcOp		op = {.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size};
 	QcPlan	   *plan = palloc(sizeof(QcPlan));
 	QcWriter	w;
 	QcError		err;
@@ -297,7 +298,7 @@ take_partition_id(void)
 static QcQueueCreate
 new_queue(QlogName name, const QcOptions *options, QcStr encoded, QlogQueue *queue)
 {
-	QcQueueCreate create = {.database = MyDatabaseId,.owner = GetUserId(),.options = encoded};
+	QcQueueCreate create = {.database = MyDatabaseId, .owner = GetUserId(), .options = encoded};
 
 	qlog_acl_lock_owner(GetUserId());
 	take_queue_ids(queue);
@@ -383,7 +384,10 @@ qlog_queue_for_push(QlogName name, QlogQueue *queue)
 	{
 		QcOptions	options;
 
-		/* This transaction has dropped the queue: the new one cannot come before that is committed. */
+		/*
+		 * This transaction has dropped the queue: the new one cannot come before that is
+		 * committed.
+		 */
 		qc_options_default(&options);
 		qlog_create_queue(name, &options);
 		(void) qlog_queue_find(name, queue);
@@ -451,7 +455,7 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 	id = read_partition(queue->id, name);
 	if (id == 0)
 	{
-		QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_NONE};
+		QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_NONE};
 
 		id = create.partition = take_partition_id();
 		create.name.bytes = (const uint8_t *) name.text;
@@ -467,7 +471,7 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 static uint64
 own_partition(const QlogQueue *queue, QlogName name)
 {
-	QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_NONE};
+	QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_NONE};
 	uint64		id = qlog_stage_find_partition(queue->id, name);
 
 	if (id != 0)
@@ -536,8 +540,8 @@ qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
 	target->partition = read_dead_lane(queue->id);
 	if (target->partition == 0)
 	{
-		QcPartitionCreate create = {.queue = queue->id,.lane = QC_LANE_DEAD,
-		.group = QC_DEFAULT_GROUP};
+		QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_DEAD,
+			.group = QC_DEFAULT_GROUP};
 
 		target->partition = create.partition = take_partition_id();
 		submit_effect(QC_EFFECT_PARTITION_CREATE, &create);

@@ -21,15 +21,18 @@ static void
 redo(XLogReaderState *record)
 {
 	QcStashRecord stash = {.kind = (QcWalKind) (XLogRecGetInfo(record) & ~XLR_INFO_MASK),
-		.end_lsn = record->EndRecPtr,.body = (const uint8 *) XLogRecGetData(record),
-	.body_len = XLogRecGetDataLen(record)};
+		.end_lsn = record->EndRecPtr, .body = (const uint8 *) XLogRecGetData(record),
+		.body_len = XLogRecGetDataLen(record)};
 	TimeLineID	timeline;
 
 	(void) GetCurrentReplayRecPtr(&timeline);
 	stash.timeline = timeline;
 	qlog_stash_append(&stash);
 
-	/* On a standby a restartpoint may follow: what lies before the barrier must not depend on the WAL any more. */
+	/*
+	 * On a standby a restartpoint may follow: what lies before the barrier must not depend on the
+	 * WAL any more.
+	 */
 	if (stash.kind == QC_WAL_BARRIER && InArchiveRecovery)
 		qlog_stash_sync();
 }

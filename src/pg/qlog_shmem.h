@@ -78,14 +78,16 @@ typedef struct QlogShared
 
 	/* Sleep of the checkpointer worker. */
 	pg_atomic_uint32 resting;	/* 1 = it has nothing to do and sleeps: whoever reserves wakes it */
-	pg_atomic_uint32 leaving;	/* 1 = it ends or has ended: processes flush what they logged when they exit */
+	pg_atomic_uint32 leaving;	/* 1 = it ends or has ended: processes flush what they logged when
+								 * they exit */
 	bool		batch_lost;		/* it ended holding a dump that it could not store */
 
 	/* Store full: the checkpointer cannot write, new work is refused until it can. */
 	pg_atomic_uint32 store_full;
 
 	pg_atomic_uint32 catalog_generation;	/* grows when a queue is dropped: backends forget names */
-	pg_atomic_uint32 fill_waiter;	/* pgprocno + 1 of a leader that waits for an entry to be filled */
+	pg_atomic_uint32 fill_waiter;	/* pgprocno + 1 of a leader that waits for an entry to be
+									 * filled */
 
 	uint64		end_of_redo;	/* set by rm_cleanup: end LSN of redo, 0 = none was needed */
 	uint64		next_xid;		/* full xid: first one not handed out at the end of redo */

@@ -109,7 +109,10 @@ stash_open(void)
 	stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
 	if (stash_fd < 0 && errno == ENOENT)
 	{
-		/* The data directory of qlog is missing.  The server may start; qlog will refuse to, and keep this. */
+		/*
+		 * The data directory of qlog is missing.  The server may start; qlog will refuse to, and
+		 * keep this.
+		 */
 		strlcpy(directory, stash_path, sizeof(directory));
 		get_parent_directory(directory);
 		if (pg_mkdir_p(directory, pg_dir_create_mode) == 0)

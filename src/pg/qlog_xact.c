@@ -212,7 +212,7 @@ count_held(const QcLease *lease, const QlogDone *done, uint32 ndone)
 	{
 		QcCursor   *cursor = QC_AT(qlog_state, QcCursor, slot->cursor);
 		QlogDone	key = {lease->id, QC_AT(qlog_state, QcPartition, cursor->partition)->id,
-		slot->position, 1};
+			slot->position, 1};
 		uint32		low = 0;
 		uint32		high = ndone;
 

@@ -29,7 +29,8 @@
 #include "../core/qc_timer.h"
 
 #define BATCH_MIN		(1024 * 1024)
-#define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early, to bound the hold of the lock */
+#define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early, to bound the hold
+								 * of the lock */
 #define REMOVE_MAX		64		/* logs removed per checkpoint */
 #define RETRY_MS		1000
 

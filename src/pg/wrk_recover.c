@@ -97,8 +97,8 @@ xid_committed(void *context, uint64_t xid)
 static QcStatus
 new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq, QcError *err)
 {
-	QcWalMark	mark = {.directory = qlog_state->directory_id,.epoch = epoch,
-	.old_epoch = old_epoch,.seq = first_seq};
+	QcWalMark	mark = {.directory = qlog_state->directory_id, .epoch = epoch,
+		.old_epoch = old_epoch, .seq = first_seq};
 
 	(void) context;
 	(void) err;
@@ -228,7 +228,7 @@ open_directory(QcIdentity *identity, QcError *err)
 static QcStatus
 recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover, QcError *err)
 {
-	Recovery	recovery = {.worker = worker,.timeline = GetWALInsertionTimeLine()};
+	Recovery	recovery = {.worker = worker, .timeline = GetWALInsertionTimeLine()};
 	uint8	   *stash = NULL;
 	size_t		stash_len = 0;
 	QcStatus	status = read_stash(&stash, &stash_len, err);
@@ -241,14 +241,17 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	qlog_shared->timeline = recovery.timeline;
 	*recover = (QcRecover)
 	{
-		.st = qlog_state,.ring = qlog_ring,.files = qlog_files(),
-			.segment_size = qlog_segment_bytes(),.stash = stash,.stash_len = stash_len,
-			.timeline = recovery.timeline,.redo_end = recovery.redo_end,
-			.copied = identity->copied,.allow_gap = qlog_allow_gap,
-			.new_timeline = qlog_state->nepochs > 0 &&
-			qlog_state->epochs[qlog_state->nepochs - 1].timeline != recovery.timeline,
-			.now = qlog_now(),.monotonic = qlog_monotonic(),
-			.hooks = {&recovery, in_history, xid_committed, new_epoch, random_id, progress}
+		.st = qlog_state, .ring = qlog_ring, .files = qlog_files(),
+		.segment_size = qlog_segment_bytes(), .stash = stash, .stash_len = stash_len,
+		.timeline = recovery.timeline, .redo_end = recovery.redo_end,
+		.copied = identity->copied, .allow_gap = qlog_allow_gap,
+		.new_timeline = qlog_state->nepochs > 0 &&
+		qlog_state->epochs[qlog_state->nepochs - 1].timeline != recovery.timeline,
+		.now = qlog_now(), .monotonic = qlog_monotonic(),
+		.hooks =
+		{
+		&recovery, in_history, xid_committed, new_epoch, random_id, progress
+		}
 	};
 	status = qc_recover(recover, err);
 	if (stash != NULL)

@@ -38,7 +38,7 @@ put_releases(void *context, QcSmallPlan *small)
 
 	for (uint32 i = 0; i < expired->n; i++)
 	{
-		QcRelease	release = {.lease = expired->ids[i],.reason = QC_RELEASE_EXPIRED};
+		QcRelease	release = {.lease = expired->ids[i], .reason = QC_RELEASE_EXPIRED};
 		QcLease    *lease = qc_lease_by_id(qlog_state, expired->ids[i]);
 
 		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 ||
@@ -143,7 +143,7 @@ static HTAB *indexed = NULL;
 static void
 make_indexed(void)
 {
-	HASHCTL		ctl = {.keysize = sizeof(uint64),.entrysize = sizeof(Indexed),.hcxt = TopMemoryContext};
+	HASHCTL		ctl = {.keysize = sizeof(uint64), .entrysize = sizeof(Indexed), .hcxt = TopMemoryContext};
 
 	indexed = hash_create("qlog indexed files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
@@ -202,7 +202,10 @@ qlog_upkeep_index(QlogWorker *worker)
 		known->file = active - 1;
 	qc_error_clear(&err);
 
-	/* Its bytes may still stand in the ring.  A file without index is read whole when it is needed, no worse. */
+	/*
+	 * Its bytes may still stand in the ring.  A file without index is read whole when it is
+	 * needed, no worse.
+	 */
 	if (!has_index(log, known->file) &&
 		(!qlog_write_noerror(seq, &err) ||
 		 qc_read_build_idx(qlog_files(), log, known->file, &err) != QC_OK))

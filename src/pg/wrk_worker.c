@@ -75,7 +75,7 @@ qlog_worker_state(QlogWorker *worker, const char *state)
 void
 qlog_worker_error(QlogWorker *worker, const QcError *err, const char *what)
 {
-	char		text[sizeof(worker->last_error)];
+	char text[	sizeof(worker->last_error)];
 	char		reason[600];
 
 	if (err == NULL)

@@ -111,7 +111,7 @@ put_row(const QsLmdb *store, MDB_txn *txn, const QsOp *op, MDB_val *key)
 static int
 apply_op(const QsLmdb *store, MDB_txn *txn, const QsOp *op)
 {
-	MDB_val		key = {.mv_size = op->key_len,.mv_data = (void *) (uintptr_t) op->key};
+	MDB_val		key = {.mv_size = op->key_len, .mv_data = (void *) (uintptr_t) op->key};
 	int			rc;
 
 	if (op->op == QS_OP_PUT)

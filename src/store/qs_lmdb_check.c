@@ -407,6 +407,7 @@ pick_meta(Check *check, uint8_t meta[META_SIZE], uint64_t *number)
 	return QC_OK;
 }
 
+/* The meta pages, then both trees with one map of the pages in use. */
 static QcStatus
 check_file(Check *check)
 {
@@ -434,7 +435,7 @@ check_file(Check *check)
 QcStatus
 qs_lmdb_check(const char *path, const char *file, QcError *err)
 {
-	Check		check = {.file = file,.err = err};
+	Check		check = {.file = file, .err = err};
 	struct stat st;
 	QcStatus	status;
 

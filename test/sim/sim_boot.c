@@ -83,7 +83,7 @@ stash_append(StashFile *stash, const SimWalRecord *record)
 {
 	QcStashRecord copy = {.kind = (QcWalKind) record->kind, .timeline = SIM_TIMELINE,
 		.end_lsn = record->end_lsn, .body = record->body->bytes,
-	.body_len = (uint32_t) record->body->len};
+		.body_len = (uint32_t) record->body->len};
 	uint8_t		head[QC_STASH_HEAD_SIZE];
 	QcIoSlice	slices[2] = {{head, sizeof(head)}, {copy.body, copy.body_len}};
 	int			rc = stash->open ? 0 : stash_open(stash);
@@ -164,7 +164,7 @@ new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq,
 	SimServer  *server = context;
 	SimProc    *p = &server->procs[SIM_BOOT_PROC];
 	QcWalMark	mark = {.directory = server->st->directory_id, .epoch = epoch,
-	.old_epoch = old_epoch, .seq = first_seq};
+		.old_epoch = old_epoch, .seq = first_seq};
 	uint8_t		body[QC_WALREC_MARK_MAX];
 	QcWriter	w;
 
@@ -289,7 +289,10 @@ run_recovery(SimServer *server)
 			.segment_size = w->config.segment, .stash = status == QC_OK ? stash : NULL,
 			.stash_len = stash_len, .timeline = SIM_TIMELINE, .redo_end = server->redo_end,
 			.copied = server->identity.copied, .now = w->now, .monotonic = w->monotonic,
-			.hooks = {server, in_history, xid_committed, new_epoch, draw, progress}
+			.hooks =
+			{
+			server, in_history, xid_committed, new_epoch, draw, progress
+			}
 		};
 		status = qc_recover(&server->recover, &p->err);
 	}

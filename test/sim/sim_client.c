@@ -389,7 +389,7 @@ dead_lane(Work *work, uint32_t name)
 {
 	const QcQueue *queue = find_queue(work, name);
 	QcPartitionCreate create = {.lane = QC_LANE_DEAD, .group = QC_DEFAULT_GROUP,
-	.name = {(const uint8_t *) "*", 1}};
+		.name = {(const uint8_t *) "*", 1}};
 	const QcGroup *group;
 
 	if (queue == NULL || queue->state != QC_QUEUE_LIVE)

@@ -151,7 +151,7 @@ sim_disk_fail(SimDisk *disk, SimOp op, uint64_t nth, int error)
 		slot++;
 	if (slot == SIM_FAULTS_MAX)
 		abort();
-	disk->faults[slot] = (SimFault) {.op = op,.left = nth,.error = error};
+	disk->faults[slot] = (SimFault) {.op = op, .left = nth, .error = error};
 }
 
 void

@@ -219,7 +219,7 @@ add_change(SimDisk *disk, SimInode *inode, SimChange change)
 static void
 write_bytes(SimDisk *disk, SimInode *inode, const uint8_t *bytes, uint64_t position, uint64_t len)
 {
-	SimChange	change = {.position = position,.len = len};
+	SimChange	change = {.position = position, .len = len};
 
 	if (len == 0)
 		return;
@@ -400,7 +400,7 @@ sim_truncate(void *context, QcHandle handle, uint64_t size)
 			 size - inode->current.size)
 		error = ENOSPC;
 	if (error == 0)
-		add_change(disk, inode, (SimChange) {.resize = true,.position = size});
+		add_change(disk, inode, (SimChange) {.resize = true, .position = size});
 	return sim_step_end(disk, error);
 }
 

@@ -56,8 +56,8 @@ typedef enum SimOp
 typedef enum SimPoint
 {
 	SIM_BEFORE,					/* the call changes nothing */
-	SIM_MIDDLE,					/* a write gets done in part: a prefix, or some of its sectors; other
-								 * calls are done or not */
+	SIM_MIDDLE,					/* a write gets done in part: a prefix, or some of its sectors;
+								 * other calls are done or not */
 	SIM_AFTER					/* the call is done, its caller does not learn it */
 } SimPoint;
 

@@ -139,7 +139,7 @@ judge(Look *look)
 	SimWorld   *w = look->server->world;
 	uint8_t    *rows = sim_alloc(w->oracle->ntxns + 1);
 	SimView		view = {look->nqueues, look->queues, look->nseen, look->seen, rows,
-	!w->machine_died, w->lossy};
+		!w->machine_died, w->lossy};
 	bool		good;
 
 	sim_wal_rows(&w->wal, rows, w->oracle->ntxns);

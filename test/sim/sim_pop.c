@@ -121,7 +121,7 @@ choose_delivery(void *context, SimProc *p, QcSmallPlan *small)
 {
 	Pop		   *pop = context;
 	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue, .group = QC_DEFAULT_GROUP,
-	.lease_us = (uint64_t) p->world->config.lease_us};
+		.lease_us = (uint64_t) p->world->config.lease_us};
 	QcRun		runs[SIM_POP_MAX];
 	uint32_t	nruns = choose_runs(pop, p->server->st, runs);
 	QcWriter	w;
@@ -133,7 +133,7 @@ choose_delivery(void *context, SimProc *p, QcSmallPlan *small)
 	for (uint32_t i = 0; i < nruns; i++)
 	{
 		QcDeliverItem item = {.partition = runs[i].partition, .first = runs[i].first,
-		.count = runs[i].count, .attempt = runs[i].attempt};
+			.count = runs[i].count, .attempt = runs[i].attempt};
 
 		qc_effect_put_item(&w, QC_EFFECT_DELIVER, &item);
 	}
@@ -381,7 +381,7 @@ choose_nack(void *context, SimProc *p, QcSmallPlan *small)
 	for (uint32_t i = answer->from; i < held->n; i++)
 	{
 		QcNackItem	item = {.partition = held->spots[i].partition,
-		.first = held->spots[i].position, .count = 1};
+			.first = held->spots[i].position, .count = 1};
 
 		qc_effect_put_item(&w, QC_EFFECT_NACK, &item);
 		tell_nack(p, held, &held->spots[i]);

@@ -109,7 +109,8 @@ struct SimServer
 	SimProc    *sync_lock;
 	SimProc    *extend_lock;
 	SimProc    *name_locks[SIM_NAMES_MAX];
-	bool		making[SIM_NAMES_MAX];	/* a partition, which others may use only when the WAL has its record */
+	bool		making[SIM_NAMES_MAX];	/* a partition, which others may use only when the WAL has
+										 * its record */
 
 	/* guards */
 	uint32_t	nguards;
@@ -161,7 +162,7 @@ extern int	sim_disk_stepped(SimProc *p, int rc);
 /* Memory that lives until the arena is reset; zeroed. */
 extern void *sim_arena_take(SimArena *arena, size_t size);
 extern void sim_arena_reset(SimArena *arena);
-extern void *sim_arena_alloc(void *arena, size_t size);	/* QcAlloc */
+extern void *sim_arena_alloc(void *arena, size_t size); /* QcAlloc */
 
 extern void sim_lock(SimProc *p, SimProc **lock);
 extern void sim_unlock(SimProc *p, SimProc **lock);

@@ -56,7 +56,7 @@ extern void sim_wal_free(SimWal *wal);
 extern uint64_t sim_wal_insert(SimWal *wal, SimWalType type, uint32_t kind, uint64_t xid, uint32_t txn,
 							   const void *body, size_t len);
 
-extern uint64_t sim_wal_end(const SimWal *wal);		/* of what is inserted */
+extern uint64_t sim_wal_end(const SimWal *wal); /* of what is inserted */
 extern uint64_t sim_wal_flushed(const SimWal *wal); /* of what is durable */
 
 /* Everything up to this LSN is durable. */
