@@ -44,12 +44,31 @@ qc_apply_begin(QcState *st, QcApply *apply)
 	return true;
 }
 
+/* The list grows at its head: turn it round, so that partitions become ready in the order of the pushes. */
+static void
+reverse_pendings(QcState *st, QcOpen *open)
+{
+	QcRef		reversed = 0;
+	QcRef		next;
+
+	for (QcRef ref = open->pendings; ref != 0; ref = next)
+	{
+		QcPending  *pending = QC_AT(st, QcPending, ref);
+
+		next = pending->of_open;
+		pending->of_open = reversed;
+		reversed = ref;
+	}
+	open->pendings = reversed;
+}
+
 /* Settle the positions that the entry took. */
 static void
 settle_pendings(QcState *st, QcOpen *open, bool committed)
 {
 	QcRef		next;
 
+	reverse_pendings(st, open);
 	for (QcRef ref = open->pendings; ref != 0; ref = next)
 	{
 		QcPending  *pending = QC_AT(st, QcPending, ref);

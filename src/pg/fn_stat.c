@@ -310,9 +310,13 @@ copy_leases(uint32 *n)
 
 		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 		need = qlog_state->lease_ids.count;
-		for (QcRef ref = qlog_state->leases.head; ref != 0 && need <= max;
-			 ref = QC_AT(qlog_state, QcLease, ref)->all.next)
-			copy_lease(QC_AT(qlog_state, QcLease, ref), &rows[have++]);
+		for (QcLease *lease = QC_AT(qlog_state, QcLease, qlog_state->leases.head);
+			 lease != NULL && need <= max; lease = QC_AT(qlog_state, QcLease, lease->all.next))
+		{
+			/* Those of a dropped queue are only waiting to be swept. */
+			if (QC_AT(qlog_state, QcQueue, lease->queue)->state != QC_QUEUE_DEAD)
+				copy_lease(lease, &rows[have++]);
+		}
 		LWLockRelease(&qlog_shared->state_lock);
 		if (need <= max)
 		{

@@ -10,7 +10,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/jsonfuncs.h"
-#include "utils/timestamp.h"
 
 #include "qlog_shmem.h"
 
@@ -143,6 +142,18 @@ qlog_refuse_group(FunctionCallInfo fcinfo, int n)
 		qlog_unsupported("consumer_group", "Leave it out to use the queue's default group.");
 }
 
+char *
+qlog_interval_text(int64 us)
+{
+	if (us % USECS_PER_DAY == 0 && us != 0)
+		return psprintf(INT64_FORMAT " days", us / USECS_PER_DAY);
+	if (us % USECS_PER_SEC == 0)
+		return psprintf(INT64_FORMAT " s", us / USECS_PER_SEC);
+	if (us % 1000 == 0)
+		return psprintf(INT64_FORMAT " ms", us / 1000);
+	return psprintf(INT64_FORMAT " us", us);
+}
+
 int64
 qlog_interval_us(const Interval *interval, const char *argument, int64 min, int64 max)
 {
@@ -151,17 +162,11 @@ qlog_interval_us(const Interval *interval, const char *argument, int64 min, int6
 
 	if (pg_mul_s64_overflow(days, USECS_PER_DAY, &us) ||
 		pg_add_s64_overflow(us, interval->time, &us) || us < min || us > max)
-	{
-		char	   *from = DatumGetCString(DirectFunctionCall1(interval_out,
-															   IntervalPGetDatum(qlog_interval_make(min))));
-		char	   *to = DatumGetCString(DirectFunctionCall1(interval_out,
-															 IntervalPGetDatum(qlog_interval_make(max))));
-
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("interval for \"%s\" is out of range", argument),
-				 errdetail("It must be between %s and %s.", from, to)));
-	}
+				 errdetail("It must be between %s and %s.", qlog_interval_text(min),
+						   qlog_interval_text(max))));
 	return us;
 }
 

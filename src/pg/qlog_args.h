@@ -72,6 +72,9 @@ extern int64 qlog_interval_us(const Interval *interval, const char *argument, in
 /* Duration of a lease out of an argument named "lease": the range of the queue option of that name. */
 extern int64 qlog_lease_us(const Interval *lease);
 
+/* "90 s": how a duration is shown whatever IntervalStyle is; interval_in reads it.	palloc'ed. */
+extern char *qlog_interval_text(int64 us);
+
 /* An interval of this many microseconds, palloc'ed. */
 extern Interval *qlog_interval_make(int64 us);
 

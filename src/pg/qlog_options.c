@@ -5,7 +5,6 @@
 #include "qlog_options.h"
 
 #include "utils/builtins.h"
-#include "utils/json.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
@@ -145,11 +144,7 @@ show_value(StringInfo out, const QcOptionInfo *info, int64 value)
 	if (info->type == QC_OPTION_BOOL)
 		appendStringInfoString(out, value ? "true" : "false");
 	else if (info->type == QC_OPTION_INTERVAL)
-	{
-		Datum		interval = IntervalPGetDatum(qlog_interval_make(value));
-
-		escape_json(out, DatumGetCString(DirectFunctionCall1(interval_out, interval)));
-	}
+		appendStringInfo(out, "\"%s\"", qlog_interval_text(value));
 	else
 		appendStringInfo(out, INT64_FORMAT, value);
 }
