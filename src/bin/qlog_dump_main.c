@@ -37,7 +37,7 @@ dump_shows_lines(const Dump *dump)
 void
 dump_fail(Dump *dump, const QcError *err)
 {
-	char text[	1024];
+	char		text[1024];
 
 	qc_error_format(err, text, sizeof(text));
 	fprintf(dump->errors, "qlog_dump: %s\n", text);

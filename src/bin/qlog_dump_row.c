@@ -177,7 +177,7 @@ dump_row_hex(DumpRow *row, const char *name, const void *bytes, size_t len)
 void
 dump_row_uuid(DumpRow *row, const char *name, const uint8_t id[16])
 {
-	char text[	37];
+	char		text[37];
 	char	   *at = text;
 
 	for (int i = 0; i < 16; i++)
@@ -192,7 +192,7 @@ dump_row_uuid(DumpRow *row, const char *name, const uint8_t id[16])
 void
 dump_row_digest(DumpRow *row, const char *name, uint64_t value)
 {
-	char text[	17];
+	char		text[17];
 
 	(void) snprintf(text, sizeof(text), "%016" PRIx64, value);
 	dump_row_word(row, name, text);
@@ -201,7 +201,7 @@ dump_row_digest(DumpRow *row, const char *name, uint64_t value)
 void
 dump_row_lsn(DumpRow *row, const char *name, uint64_t lsn)
 {
-	char text[	24];
+	char		text[24];
 
 	(void) snprintf(text, sizeof(text), "%X/%X", (unsigned) (lsn >> 32), (unsigned) lsn);
 	dump_row_word(row, name, text);
@@ -213,7 +213,7 @@ dump_row_time(DumpRow *row, const char *name, int64_t microseconds)
 	time_t		seconds = (time_t) (microseconds / 1000000);
 	int			fraction = (int) (microseconds % 1000000);
 	struct tm  *parts;
-	char text[	64];
+	char		text[64];
 
 	if (fraction < 0)
 	{

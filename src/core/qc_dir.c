@@ -161,9 +161,9 @@ parse_number(const char *text, uint64_t *value)
 
 	if (*text == '\0')
 		return false;
-	for (; *text !='\0'; text ++)
+	for (; *text != '\0'; text++)
 	{
-		unsigned	digit = (unsigned) (*text -'0');
+		unsigned	digit = (unsigned) (*text - '0');
 
 		if (digit > 9 || sum > (UINT64_MAX - digit) / 10)
 			return false;
@@ -184,7 +184,7 @@ check_version(const char *path, const char *text, QcError *err)
 
 	if (strncmp(text, key, sizeof(key) - 1) != 0)
 		return damaged_text(path, err);
-	text	  +=sizeof(key) - 1;
+	text += sizeof(key) - 1;
 
 	len = strcspn(text, "\n");
 	if (len >= sizeof(number))
@@ -204,7 +204,7 @@ check_version(const char *path, const char *text, QcError *err)
 static QcStatus
 read_text(const QcIo *io, const char *path, Field *fields, int nfields, QcError *err)
 {
-	char text[	TEXT_MAX + 1];
+	char		text[TEXT_MAX + 1];
 	size_t		len;
 	char	   *at = text;
 	char	   *key;
@@ -214,7 +214,7 @@ read_text(const QcIo *io, const char *path, Field *fields, int nfields, QcError 
 
 	if (status != QC_OK)
 		return status;
-	text[		len] = '\0';
+	text[len] = '\0';
 
 	status = check_version(path, text, err);
 	while (status == QC_OK && next_line(&at, &key, &value))
@@ -313,7 +313,7 @@ identity_text(char out[TEXT_MAX], const QcIdentity *identity)
 static QcStatus
 write_marker(const QcIo *io, uint64_t node, QcError *err)
 {
-	char text[	TEXT_MAX];
+	char		text[TEXT_MAX];
 	int			len = snprintf(text, sizeof(text), "format_version = %d\nnode_id = %" PRIu64 "\n",
 							   QC_DIR_VERSION, node);
 
@@ -323,7 +323,7 @@ write_marker(const QcIo *io, uint64_t node, QcError *err)
 static QcStatus
 write_lanes(const QcIo *io, QcLayout layout, QcError *err)
 {
-	char text[	TEXT_MAX];
+	char		text[TEXT_MAX];
 	int			len = snprintf(text, sizeof(text), "format_version = %d\nlayout = %s\n",
 							   QC_DIR_VERSION, layout_name(layout));
 
@@ -334,7 +334,7 @@ QcStatus
 qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err)
 {
 	QcIdentity	adopted = *identity;
-	char text[	TEXT_MAX];
+	char		text[TEXT_MAX];
 	QcStatus	status;
 
 	/*
@@ -463,7 +463,7 @@ static QcStatus
 create(const QcIo *io, const QcIdentity *identity, QcError *err)
 {
 	QcFiles		files;
-	char text[	TEXT_MAX];
+	char		text[TEXT_MAX];
 	QcStatus	status;
 
 	status = write_new(io, IDENTITY_TMP, text, identity_text(text, identity), err);

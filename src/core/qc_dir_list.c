@@ -18,7 +18,7 @@
 
 typedef struct Name
 {
-	char text[	NAME_SIZE];
+	char		text[NAME_SIZE];
 	bool		is_directory;
 } Name;
 

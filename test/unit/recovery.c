@@ -263,7 +263,7 @@ run_end(Run *run)
 static void
 say_error(const QcError *err)
 {
-	char text[	1024];
+	char		text[1024];
 
 	qc_error_format(err, text, sizeof(text));
 	printf("# %s: %s\n", qc_status_name(err->code), text);
@@ -399,7 +399,7 @@ expect_readable(Run *run, uint64_t queue, uint64_t first, uint64_t end)
 		QcRef		hint = 0;
 		QcMessage	message;
 		int64_t		created_at;
-		char text[	32];
+		char		text[32];
 		QcStatus	status = QC_OK;
 
 		if (!qc_index_find(run->st, partition, position, &hint, &location))

@@ -73,7 +73,7 @@ expect_message(const QcLocation *location, uint64_t partition, uint64_t position
 {
 	QcMessage	message;
 	int64_t		created_at;
-	char text[	32];
+	char		text[32];
 	QcStatus	status = qc_read_message(&cache, location, partition, position, &message,
 										 &created_at, &err);
 
