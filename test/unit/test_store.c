@@ -140,7 +140,7 @@ static void
 share_visitor_stops(const Home *home)
 {
 	QsStore    *store = home_must_open(home, MIB, true, false);
-	Text text = {.stop = QC_CONFLICT};
+	Text		text = {.stop = QC_CONFLICT};
 	QcError		err;
 
 	CHECK_U64(apply_row(store, "a", "1"), QC_OK);
@@ -160,7 +160,7 @@ share_limits(const Home *home)
 	uint8_t		key[QS_KEY_MAX];
 	uint8_t		value[9000];
 	QcWriter	batch;
-	Text text = {.stop = QC_OK};
+	Text		text = {.stop = QC_OK};
 	QcError		err;
 
 	memset(key, 'k', sizeof(key));
@@ -177,7 +177,7 @@ share_limits(const Home *home)
 	CHECK_U64(apply_batch(store, &batch), QC_OK);
 	qs_close(store);
 	store = home_must_open(home, 4 * MIB, false, true);
-	text.		len = 0;
+	text.len = 0;
 
 	CHECK_U64(qs_read(store, add_text, &text, &err), QC_OK);
 	CHECK_U64(text.len, 6 + QS_KEY_MAX + 1 + 4500 + 1);
@@ -341,7 +341,7 @@ test_simulated_store_is_atomic(void)
 		SimDisk    *copy;
 		Home		home = {.disk = disk};
 		QsStore    *store = home_must_open(&home, MIB, true, false);
-		Text text = {.stop = QC_OK};
+		Text		text = {.stop = QC_OK};
 		QcError		err;
 
 		CHECK_U64(apply_row(store, "a", "old"), QC_OK);
