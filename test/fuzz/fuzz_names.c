@@ -127,7 +127,7 @@ add_seeds(void)
 {
 	static const char *const seeds[] = {
 		"r00000001.qlog", "r00000001.qidx", "r123456789.qhsh", "r18446744073709551615.qlog",
-		"q0", "q1", "q18446744073709551615", "orders", "pr\xc3\xbc" "fung",
+		"q0", "q1", "q18446744073709551615", "orders", "pr\303\274fung",
 		"\xe2\x82\xac\xf0\x9f\x98\x80\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"
 	};
 

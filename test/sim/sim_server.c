@@ -434,7 +434,7 @@ sim_unlock(SimProc *p, SimProc **lock)
 void
 sim_broken(SimProc *p, const char *what)
 {
-	char text[	400];
+	char		text[400];
 
 	if (p->world->crashed)
 		return;
