@@ -74,7 +74,8 @@ dump(QcError *err)
 	uint64		want;
 	QcStatus	status;
 
-	batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
+	if (batch.nremoved == 0)
+		batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	want = qc_rows_estimate(qlog_state) * 2;
 	LWLockRelease(&qlog_shared->state_lock);
@@ -118,6 +119,17 @@ follow_map_setting(QcError *err)
 	return open_store(err);
 }
 
+/*
+ * The store does not expect these logs any more: remove their files, and take what the new mark allows to go out of the
+ * state, for the next dump.
+ */
+static void
+remove_logs(QlogWorker *worker)
+{
+	qlog_upkeep_remove(worker, batch.removed, batch.nremoved);
+	batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
+}
+
 /* Store the batch; what it says must be durable elsewhere before. */
 static QcStatus
 put_batch(QlogWorker *worker, QcError *err)
@@ -139,8 +151,7 @@ put_batch(QlogWorker *worker, QcError *err)
 	qlog_state->checkpoint_seq = batch.mark.seq;
 	qlog_state->counters.checkpoints++;
 	qlog_unlock_state();
-	qlog_upkeep_remove(worker, batch.removed, batch.nremoved);
-	batch.nremoved = 0;
+	remove_logs(worker);
 	return QC_OK;
 }
 
@@ -158,6 +169,8 @@ checkpoint(QlogWorker *worker)
 		status = dump(&err);
 	if (status == QC_OK)
 		status = put_batch(worker, &err);
+	else if (status == QC_END)
+		remove_logs(worker);
 	if (status != QC_OK && status != QC_END)
 	{
 		qlog_worker_error(worker, &err, "could not store a checkpoint");
@@ -183,7 +196,8 @@ dirty(bool *urgent)
 	bool		found;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	found = qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq;
+	found = qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq ||
+		batch.nremoved > 0;
 	*urgent = qlog_state->ndirty > DIRTY_MAX ||
 		qlog_state->counters.bytes - bytes_seen > (uint64) qlog_checkpoint_bytes * 1024 * 1024;
 	if (*urgent)
