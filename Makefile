@@ -167,8 +167,8 @@ $(test_lib): $(call objects,$(test_help))
 $(patsubst %.c,$(B)/%,$(test_main)): %: %.o $(test_lib) $(core_lib)
 	$(CC) $(core_flags) -o $@ $(filter %.o,$^) $(test_lib) $(core_lib) $(core_libs) -lpthread -lm
 
-# The test of qlog_dump calls it as a function.
-$(B)/test/unit/test_dump: $(filter-out %/qlog_dump.o,$(call objects,$(bin_src)))
+# The tests of qlog_dump call it as a function.
+$(B)/test/unit/test_dump $(B)/test/fuzz/fuzz_dump: $(filter-out %/qlog_dump.o,$(call objects,$(bin_src)))
 
 $(B)/src/bin/qlog_dump: $(call objects,$(bin_src)) $(core_lib)
 	$(CC) $(core_flags) -o $@ $(filter %.o,$^) $(core_lib) $(core_libs)

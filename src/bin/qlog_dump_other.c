@@ -148,43 +148,31 @@ print_parts(DumpRow *row, QcReader parts)
 	dump_row_list_end(row);
 }
 
-static QcStatus
-print_wal_entry(DumpRow *row, const QcStashRecord *stashed, QcError *err)
+static void
+print_wal_entry(DumpRow *row, const QcWalEntry *entry)
 {
-	QcWalEntry	entry;
-	QcStatus	status = qc_wal_entry_decode(stashed->body, stashed->body_len, &entry, err);
-
-	if (status != QC_OK)
-		return status;
-	dump_row_u64(row, "directory", entry.directory);
-	dump_row_u64(row, "epoch", entry.epoch);
-	dump_row_u64(row, "seq", entry.seq);
-	dump_row_u64(row, "xid", entry.xid);
-	dump_row_word(row, "flags", entry.flags == QC_ENTRY_CARRIED ? "carried" : "referenced");
-	if (entry.flags == QC_ENTRY_CARRIED)
-		print_parts(row, entry.parts);
+	dump_row_u64(row, "directory", entry->directory);
+	dump_row_u64(row, "epoch", entry->epoch);
+	dump_row_u64(row, "seq", entry->seq);
+	dump_row_u64(row, "xid", entry->xid);
+	dump_row_word(row, "flags", entry->flags == QC_ENTRY_CARRIED ? "carried" : "referenced");
+	if (entry->flags == QC_ENTRY_CARRIED)
+		print_parts(row, entry->parts);
 	else
 	{
-		dump_row_digest(row, "entry_digest", entry.digest);
-		dump_row_u64(row, "entry_bytes", entry.entry_len);
+		dump_row_digest(row, "entry_digest", entry->digest);
+		dump_row_u64(row, "entry_bytes", entry->entry_len);
 	}
-	return QC_OK;
 }
 
-static QcStatus
-print_wal_mark(DumpRow *row, const QcStashRecord *stashed, QcError *err)
+static void
+print_wal_mark(DumpRow *row, QcWalKind kind, const QcWalMark *mark)
 {
-	QcWalMark	mark;
-	QcStatus	status = qc_wal_mark_decode(stashed->kind, stashed->body, stashed->body_len, &mark, err);
-
-	if (status != QC_OK)
-		return status;
-	dump_row_u64(row, "directory", mark.directory);
-	if (stashed->kind == QC_WAL_EPOCH)
-		dump_row_u64(row, "old_epoch", mark.old_epoch);
-	dump_row_u64(row, "epoch", mark.epoch);
-	dump_row_u64(row, "seq", mark.seq);
-	return QC_OK;
+	dump_row_u64(row, "directory", mark->directory);
+	if (kind == QC_WAL_EPOCH)
+		dump_row_u64(row, "old_epoch", mark->old_epoch);
+	dump_row_u64(row, "epoch", mark->epoch);
+	dump_row_u64(row, "seq", mark->seq);
 }
 
 static const char *
@@ -195,37 +183,38 @@ wal_kind_name(QcWalKind kind)
 	return kind == QC_WAL_BARRIER ? "barrier" : "epoch";
 }
 
-/* Print one stashed record; a body that cannot be read is damage, since its checksum is right. */
+/* One stashed record; a body that cannot be read is damage, since its checksum is right. */
 static void
-print_stashed(Dump *dump, const DumpFile *file, uint64_t at, uint64_t size,
-			  const QcStashRecord *stashed)
+dump_stashed(Dump *dump, const DumpFile *file, uint64_t at, uint64_t size,
+			 const QcStashRecord *stashed)
 {
 	DumpRow    *row = &dump->row;
-	DumpRow		nowhere = dump->row;
+	QcWalEntry	entry;
+	QcWalMark	mark;
 	QcError		err;
-	QcStatus	status;
-	bool		shown = dump_shows_lines(dump);
+	bool		is_entry = stashed->kind == QC_WAL_ENTRY;
+	QcStatus	status = is_entry ?
+		qc_wal_entry_decode(stashed->body, stashed->body_len, &entry, &err) :
+		qc_wal_mark_decode(stashed->kind, stashed->body, stashed->body_len, &mark, &err);
 
-	if (!shown)
+	if (status != QC_OK)
 	{
-		nowhere.out = fopen("/dev/null", "w");
-		if (nowhere.out == NULL)
-			return;
-		row = &nowhere;
+		dump_damage(dump, &dump->total, file->path, at, size, err.text);
+		return;
 	}
+	if (!dump_shows_lines(dump))
+		return;
 	dump_row_begin(row, "stashed");
 	dump_row_u64(row, "at", at);
 	dump_row_u64(row, "size", size);
 	dump_row_word(row, "kind", wal_kind_name(stashed->kind));
 	dump_row_u64(row, "timeline", stashed->timeline);
 	dump_row_lsn(row, "end_lsn", stashed->end_lsn);
-	status = stashed->kind == QC_WAL_ENTRY ? print_wal_entry(row, stashed, &err) :
-		print_wal_mark(row, stashed, &err);
+	if (is_entry)
+		print_wal_entry(row, &entry);
+	else
+		print_wal_mark(row, stashed->kind, &mark);
 	dump_row_end(row);
-	if (!shown)
-		fclose(nowhere.out);
-	if (status != QC_OK)
-		dump_damage(dump, &dump->total, file->path, at, size, err.text);
 }
 
 /* The records of a stash end where the file does, or torn. */
@@ -238,18 +227,22 @@ dump_stash(Dump *dump, const DumpFile *file)
 	QcError		err;
 	QcStatus	status = QC_OK;
 
-	if (file->len < QC_STASH_MAGIC_SIZE ||
-		memcmp(file->bytes, QC_STASH_MAGIC, QC_STASH_MAGIC_SIZE) != 0)
+	if (file->len < QC_STASH_MAGIC_SIZE)
+	{
+		at = 0;
+		status = qc_error_set(&err, QC_SHORT, "stash is cut off in its magic");
+	}
+	else if (memcmp(file->bytes, QC_STASH_MAGIC, QC_STASH_MAGIC_SIZE) != 0)
 	{
 		dump_damage(dump, &dump->total, file->path, 0, file->len, "file does not begin as a stash");
 		return;
 	}
-	for (; !dump_limit_reached(dump); at += size)
+	for (; status == QC_OK && !dump_limit_reached(dump); at += size)
 	{
 		status = qc_stash_get(file->bytes + at, file->len - (size_t) at, &stashed, &size, &err);
 		if (status != QC_OK)
 			break;
-		print_stashed(dump, file, at, size, &stashed);
+		dump_stashed(dump, file, at, size, &stashed);
 		dump->shown++;
 	}
 	if (status == QC_VERSION)

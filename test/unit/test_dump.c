@@ -15,6 +15,7 @@
 #include "../../src/bin/qlog_dump.h"
 #include "handmade.h"
 #include "qc_read.h"
+#include "sample.h"
 #include "unit.h"
 
 #define ROOT "dump_data"
@@ -409,6 +410,76 @@ indexes_are_compared(void)
 	end();
 }
 
+/* A file of the copy that is no log. */
+static void
+write_beside(const char *path, const void *bytes, size_t len)
+{
+	FILE	   *file = fopen(path, "wb");
+
+	if (CHECK(file != NULL))
+	{
+		CHECK_U64(fwrite(bytes, 1, len, file), len);
+		fclose(file);
+	}
+}
+
+static void
+text_files_are_shown(void)
+{
+	static const char identity[] = "format_version = 1\nnode_id = 7\n";
+
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	write_beside(ROOT "/IDENTITY", identity, sizeof(identity) - 1);
+	write_beside(ROOT "/qlog/LANES", "layout = \x1b[1mflat", 17);
+	CHECK_U64(DUMP(ROOT, "-n", "1"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("path=IDENTITY\n  line text=format_version = 1\n  line text=node_id = 7\n"), 1);
+	CHECK_U64(occurrences("path=qlog/LANES\n  line text=layout = \\u001b[1mflat\n"), 1);
+	CHECK_U64(DUMP(ROOT, "--type=entry"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("IDENTITY"), 0);
+	end();
+}
+
+static const char golden_stash[] =
+"stashed at=8 size=80 kind=entry timeline=1 end_lsn=0/16B374D8 directory=15119379810110330840 "
+"epoch=2 seq=11 xid=4294967298 flags=referenced entry_digest=7ffb1a71785b3833 entry_bytes=108\n"
+"stashed at=88 size=60 kind=barrier timeline=1 end_lsn=0/16B374D8 "
+"directory=15119379810110330840 epoch=3 seq=12\n";
+
+static void
+stash_is_shown(void)
+{
+	uint8_t		stash[SAMPLE_MAX];
+	size_t		len = sample_stash(stash);
+	QcStashRecord record = {.kind = QC_WAL_BARRIER, .body = stash, .body_len = 5};
+
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	make_directories("replication");
+	write_beside(ROOT "/replication/stash", stash, len);
+	CHECK_U64(DUMP(ROOT "/replication/stash"), DUMP_EXIT_CLEAN);
+	CHECK_STR(output, golden_stash);
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences(golden_stash), 1);
+	write_beside(ROOT "/replication/stash", stash, len - 1);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("torn path=replication/stash at=88 "), 1);
+	write_beside(ROOT "/replication/stash", stash, 3);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("torn path=replication/stash at=0 "), 1);
+	/* a body that no version of ours writes, under a right checksum */
+	memmove(stash + QC_STASH_MAGIC_SIZE + QC_STASH_HEAD_SIZE, stash, 5);
+	qc_stash_put_head(stash + QC_STASH_MAGIC_SIZE, &record);
+	write_beside(ROOT "/replication/stash", stash, QC_STASH_MAGIC_SIZE + QC_STASH_HEAD_SIZE + 5);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=replication/stash at=8 "), 1);
+	stash[0] = 'x';
+	write_beside(ROOT "/replication/stash", stash, len);
+	CHECK_U64(DUMP(ROOT, "--quiet"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("file does not begin as a stash"), 1);
+	end();
+}
+
 static void
 usage(void)
 {
@@ -439,6 +510,8 @@ main(void)
 	UNIT_RUN(missing_file);
 	UNIT_RUN(stubs_are_compared);
 	UNIT_RUN(indexes_are_compared);
+	UNIT_RUN(text_files_are_shown);
+	UNIT_RUN(stash_is_shown);
 	UNIT_RUN(usage);
 	free(output);
 	free(errors);
