@@ -63,6 +63,16 @@ typedef struct Peek
 	uint32		nspots;
 } Peek;
 
+/* On the core's clock, where the infinities lie outside. */
+static int64
+unix_time(TimestampTz instant)
+{
+	if (TIMESTAMP_IS_NOBEGIN(instant))
+		return PG_INT64_MIN;
+	return TIMESTAMP_IS_NOEND(instant) ? PG_INT64_MAX : qlog_unix_us(instant);
+}
+
+/* Check the arguments and find the queue. */
 static void
 peek_arguments(FunctionCallInfo fcinfo, Peek *peek)
 {
@@ -88,7 +98,7 @@ peek_arguments(FunctionCallInfo fcinfo, Peek *peek)
 	}
 	if (!PG_ARGISNULL(ARG_FROM_TIME))
 	{
-		peek->from_time = qlog_unix_us(PG_GETARG_TIMESTAMPTZ(ARG_FROM_TIME));
+		peek->from_time = unix_time(PG_GETARG_TIMESTAMPTZ(ARG_FROM_TIME));
 		peek->all = peek->by_time = true;
 	}
 	qlog_queue_get(peek->name, &peek->queue);
@@ -261,6 +271,7 @@ seek_time(Peek *peek)
 	peek->at = low;
 }
 
+/* Read the noted messages and put them as rows. */
 static void
 put_rows(ReturnSetInfo *rsinfo, const Peek *peek, MemoryContext row)
 {

@@ -78,6 +78,7 @@ typedef struct Pop
 	uint16		partition_name_len;
 } Pop;
 
+/* Check the arguments and find the queue. */
 static void
 pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 {
@@ -87,11 +88,11 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 	qlog_refuse_group(fcinfo, ARG_CONSUMER_GROUP);
 	if (!PG_ARGISNULL(ARG_WAIT) &&
 		qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY) > 0)
-		qlog_unsupported("waiting in queue_pop", "Leave out wait and call again.");
+		qlog_unsupported("waiting in queue_pop()", "Leave out wait and call again.");
 	if (!PG_ARGISNULL(ARG_MAX_PARTITIONS) && PG_GETARG_INT32(ARG_MAX_PARTITIONS) != 1)
-		qlog_unsupported("pop over several partitions", "Leave out max_partitions.");
+		qlog_unsupported("a pop over several partitions", "Leave out max_partitions.");
 	if (!PG_ARGISNULL(ARG_MAX_BYTES))
-		qlog_unsupported("limit of bytes in queue_pop", "Leave out max_bytes.");
+		qlog_unsupported("a limit of bytes in queue_pop()", "Leave out max_bytes.");
 	if (batch < 1)
 		qlog_arg_invalid("batch", "It must be at least 1.");
 	pop->batch = (uint32) Min(batch, qlog_max_leases_per_cursor);

@@ -171,7 +171,7 @@ push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
 	Elements	dedup_ids;
 	Ids		   *ids;
 
-	qlog_enter("queue_push_batch()");
+	qlog_enter(binary ? "queue_push_batch_bytea()" : "queue_push_batch()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_PAYLOADS, "payloads");
 	if (!fcinfo->args[ARG_DELIVER_AT].isnull)

@@ -55,6 +55,8 @@ typedef struct Operation
 	JsonbValue	members[MEMBER_COUNT];
 } Operation;
 
+static void refuse(const Operation *operation, const char *detail) pg_attribute_noreturn();
+
 static void
 refuse(const Operation *operation, const char *detail)
 {
@@ -141,17 +143,18 @@ static uint64
 lease_member(const Operation *operation)
 {
 	const JsonbValue *value = &operation->members[MEMBER_LEASE_ID];
+	char	   *text;
 
 	if (!is_given(operation, MEMBER_LEASE_ID))
 		refuse(operation, "It needs a member \"lease_id\".");
 	if (value->type == jbvNumeric)
-		return qlog_lease_id(DirectFunctionCall1(numeric_int8,
-												 NumericGetDatum(value->val.numeric)));
-	if (value->type != jbvString)
+		text = DatumGetCString(DirectFunctionCall1(numeric_out,
+												   NumericGetDatum(value->val.numeric)));
+	else if (value->type == jbvString)
+		text = pnstrdup(value->val.string.val, value->val.string.len);
+	else
 		refuse(operation, "Member \"lease_id\" must be a number or a string.");
-	return qlog_lease_id(DirectFunctionCall1(int8in,
-											 CStringGetDatum(pnstrdup(value->val.string.val,
-																	  value->val.string.len))));
+	return qlog_lease_id(DirectFunctionCall1(int8in, CStringGetDatum(text)));
 }
 
 /* The ids as a uuid[] datum. */
@@ -182,6 +185,7 @@ ids_member(const Operation *operation)
 	return makeArrayResult(ids, CurrentMemoryContext);
 }
 
+/* Stage a push and describe its result. */
 static void
 run_push(Operation *operation, StringInfo result)
 {

@@ -62,9 +62,8 @@ qlog_unsupported(const char *what, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("%s is not supported", what),
-			 errdetail("This version of qlog has no %s.", what),
-			 hint == NULL ? 0 : errhint("%s", hint)));
+			 errmsg("%s is not supported by this version of qlog", what),
+			 errhint("%s", hint)));
 }
 
 /* Raise what is wrong with a name. */
@@ -139,7 +138,8 @@ qlog_refuse_group(FunctionCallInfo fcinfo, int n)
 {
 	if (!fcinfo->args[n].isnull &&
 		VARSIZE_ANY_EXHDR(DatumGetTextPP(fcinfo->args[n].value)) > 0)
-		qlog_unsupported("consumer_group", "Leave it out to use the queue's default group.");
+		qlog_unsupported("a named consumer group",
+						 "Leave out consumer_group to use the queue's default one.");
 }
 
 char *

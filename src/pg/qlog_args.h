@@ -49,7 +49,7 @@ qlog_require(FunctionCallInfo fcinfo, int n, const char *argument)
 /* 22023 for a value that an argument does not take. detail: a whole sentence. */
 extern void qlog_arg_invalid(const char *argument, const char *detail) pg_attribute_noreturn();
 
-/* 0A000: this part of the contract is not there. what is a noun in the singular: "delayed delivery". */
+/* 0A000: this part of the contract is not there.	what: "delayed delivery"; hint: what to do without it. */
 extern void qlog_unsupported(const char *what, const char *hint) pg_attribute_noreturn();
 
 /*

@@ -78,29 +78,47 @@ drop_queues(Oid database)
 		pfree(ids);
 }
 
-/* Refuse to drop a role that owns queues, of whatever database. */
+/* Queues that the role will own when this transaction commits, of any database. */
+static uint32
+count_owned(Oid role)
+{
+	uint32		n;
+	uint64	   *ids = queues_of(InvalidOid, role, &n);
+	uint32		owned = n;
+
+	for (uint32 i = 0; i < qlog_stage.nchanges; i++)
+	{
+		const QlogChange *change = &qlog_stage.changes[i];
+
+		if (change->queue.owner != role)
+			continue;
+		if (change->kind == QLOG_CHANGE_CREATED)
+			owned++;
+		else if (change->kind == QLOG_CHANGE_DROPPED)
+			owned--;
+	}
+	if (ids != NULL)
+		pfree(ids);
+	return owned;
+}
+
+/* Refuse to drop a role that owns queues. */
 static void
 keep_owner(Oid role)
 {
-	uint64	   *ids;
 	uint32		n;
 
 	qlog_gate_check();
 
-	/*
-	 * DROP ROLE takes this lock after the hook; a queue that is being created for the role holds
-	 * it shared.
-	 */
+	/* DROP ROLE takes this lock after the hook; a queue that is being created for the role holds it shared. */
 	LockSharedObject(AuthIdRelationId, role, 0, AccessExclusiveLock);
-	ids = queues_of(InvalidOid, role, &n);
-	if (ids != NULL)
-		pfree(ids);
+	n = count_owned(role);
 	if (n > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 				 errmsg("role \"%s\" cannot be dropped because some objects depend on it",
 						GetUserNameFromId(role, false)),
-				 errdetail("It owns %u queues.", n),
+				 errdetail_plural("It owns %u queue.", "It owns %u queues.", n, n),
 				 errhint("Drop the queues first; the view qlog_queues of each database lists them.")));
 }
 

@@ -89,15 +89,12 @@ option_value(const QcOptionInfo *info, const JsonbValue *value)
 static void
 check_effective(QcOption option, int64 value)
 {
-	const char *name = qc_option_info(option)->name;
-
 	if (option == QC_OPT_LEASE || option == QC_OPT_ORDERED || option == QC_OPT_COMPRESSION_LEVEL ||
 		(option == QC_OPT_RETRY_LIMIT && value == -1))
 		return;
-	if (option == QC_OPT_RETRY_LIMIT)
-		qlog_unsupported("queue option \"retry_limit\" other than -1",
-						 "Use queue_reject() for messages that should not be delivered again.");
-	qlog_unsupported(psprintf("queue option \"%s\"", name), NULL);
+	qlog_unsupported(psprintf("queue option \"%s\"%s", qc_option_info(option)->name,
+							  option == QC_OPT_RETRY_LIMIT ? " other than -1" : ""),
+					 "Options that have an effect are lease, ordered, compression_level, and retry_limit = -1.");
 }
 
 static void

@@ -1,0 +1,42 @@
+-- The columns of the views, and what they count.
+SELECT c.relname AS view, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) AS columns
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+WHERE c.relkind = 'v' GROUP BY c.relname ORDER BY c.relname COLLATE "C" \gx
+SELECT count(*) FROM queue_push_batch('views', ARRAY['1', '2', '3', '4', '5', '6'], ARRAY[NULL, NULL, NULL, NULL, NULL, 'lane']);
+SELECT lease_id AS first FROM queue_pop('views', 2, partition => '') GROUP BY 1 \gset
+SELECT lease_id AS second FROM queue_pop('views', 1, partition => '') \gset
+SELECT lease_id AS third FROM queue_pop('views', 1, partition => '') \gset
+SELECT queue_ack(:first);
+SELECT queue_nack(:second, retry_after => '1 h');
+SELECT queue_reject(:third);
+SELECT count(*) FROM queue_pop('views', 1, partition => 'lane');
+SELECT ready, leased, delayed, dead, pushed, popped, acked, nacked, expired, deduplicated FROM qlog_stat_queues WHERE queue = 'views';
+SELECT oldest_ready_age BETWEEN '0' AND '1 min' AS age, bytes > 0 AS bytes, now() - last_push < '1 min' AS push, now() - last_pop < '1 min' AS pop FROM qlog_stat_queues WHERE queue = 'views';
+SELECT queue_create('views 2');
+SELECT oldest_ready_age IS NULL AS nothing_ready, last_push, last_pop FROM qlog_stat_queues WHERE queue = 'views 2';
+SELECT queue, consumer_group, partition, messages, pid, in_transaction FROM qlog_leases WHERE queue = 'views';
+SELECT queue, owner = current_user::regrole AS mine, options, acl, now() - created_at < '1 min' AS created, directory = 'qlog/q' || log_id AS directory, partitions, damage FROM qlog_queues WHERE queue = 'views';
+SELECT queue, file = 'qlog/q' || (SELECT log_id FROM qlog_queues WHERE queue = 'views') || '/r00000001.qlog' AS file, bytes > 0 AS bytes, live_bytes, records,
+       now() - oldest < '1 min' AS oldest, newest >= oldest AS newest, state, held_by FROM qlog_files WHERE queue = 'views';
+SELECT state, count(*) > 0 AS there FROM qlog_files WHERE queue IS NULL AND state = 'active' GROUP BY state;
+SELECT entries > 0 AS entries, bytes > 0 AS bytes, fsyncs > 0 AS fsyncs, group_size_max >= group_size_avg AS groups, durable_seq >= checkpoint_seq AS durable,
+       state_memory_used BETWEEN 1 AND state_memory_limit AS state_memory, index_memory_used BETWEEN 1 AND index_memory_limit AS index_memory, disk_free > 0 AS disk_free FROM qlog_stat_log;
+SELECT role, pid > 0 AS running, last_error FROM qlog_stat_workers ORDER BY role;
+
+-- A queue that is created before another one and committed after it is shown all the same.
+BEGIN;
+SELECT queue_create('views early');
+SELECT queue_push('views late', '1') IS NOT NULL AS pushed;
+COMMIT;
+SELECT count(*) FROM qlog_stat_queues WHERE queue IN ('views early', 'views late');
+
+-- Counters do not depend on the time zone or on how intervals are shown.
+SET TimeZone = 'Asia/Kathmandu';
+SET IntervalStyle = 'iso_8601';
+SELECT now() - last_push < '1 min' AS push FROM qlog_stat_queues WHERE queue = 'views';
+SELECT queue_create('views 3', '{"lease": "PT90S"}');
+SELECT options FROM qlog_queues WHERE queue = 'views 3';
+SELECT now() - pushed_at < '1 min' AS pushed FROM queue_peek('views', batch => 1);
+RESET TimeZone;
+RESET IntervalStyle;
