@@ -104,7 +104,9 @@ foreach my $phase (qw(recovery-replay recovery-restore recovery-decide recovery-
 	# A guard is on duty, so that the joint commit need not flush our log, and with it the entry below, itself.
 	$node->sql(joint_sql());
 	$node->poll_sql(q{select count(*) > 0 from qlog_stat_workers where state = 'on guard'});
-	$node->freeze('walwriter');
+
+	# Nobody else flushes our log meanwhile. A guard that is stopped keeps its flag.
+	$node->freeze($_) foreach 'qlog guard', 'qlog checkpointer', 'walwriter';
 	my $handle = stop_at('after-fill', q{select queue_push('q', '{"n": 0}')});
 
 	$node->sql(joint_sql());
