@@ -179,9 +179,9 @@ qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t segment_size)
 	while (log->tail + size > log->allocated)
 	{
 		assert(log->file < log->last_file);
+		log->allocated = allocated_of(log, log->file + 1, segment_size);
 		log->file++;
 		log->tail = QC_FILE_HEADER_SIZE;
-		log->allocated = allocated_of(log, log->file, segment_size);
 	}
 	place.rolled = log->tail == QC_FILE_HEADER_SIZE;
 	place.file = log->file;

@@ -114,6 +114,24 @@ settle_log(QcRecovery *rc, const QcLogTail *tail, QcLog *log, QcError *err)
 	return status;
 }
 
+/*
+ * A copy may hold the creation of a queue, and no directory of its log, which was made after the copy had passed by.  Nothing
+ * below the end has a part there, as it would not be whole: the log begins empty.
+ */
+static QcStatus
+make_log(QcRecovery *rc, QcLog *log, QcError *err)
+{
+	QcStatus	status = qc_log_create_files(rc->r->files, log->id, QC_EXTEND_MIN, err);
+
+	rc->r->changed = true;
+	log->file = log->last_file = log->index_file = 1;
+	log->tail = log->index_position = QC_FILE_HEADER_SIZE;
+	log->allocated = log->last_allocated = QC_EXTEND_MIN;
+	qc_dirty_log(rc->r->st, log);
+	return status == QC_OK ?
+		qc_recover_add_tail(rc, log->id, false, 1, QC_FILE_HEADER_SIZE, err) : status;
+}
+
 QcStatus
 qc_recover_settle_logs(QcRecovery *rc, QcError *err)
 {
@@ -131,6 +149,8 @@ qc_recover_settle_logs(QcRecovery *rc, QcError *err)
 			qc_log_abandon(st, log);
 		if (tail != NULL && !tail->gone && tail->start_file != 0)
 			status = settle_log(rc, tail, log, err);
+		else if (rc->r->copied && log->nqueues > 0 && tail == NULL)
+			status = make_log(rc, log, err);
 		else if (log->nqueues > 0 || log->id == 0)
 		{
 			qc_path_log(path, rc->r->files->layout, log->id);

@@ -143,18 +143,18 @@ static uint64
 lease_member(const Operation *operation)
 {
 	const JsonbValue *value = &operation->members[MEMBER_LEASE_ID];
-	char	   *text;
+	char	   *digits;
 
 	if (!is_given(operation, MEMBER_LEASE_ID))
 		refuse(operation, "It needs a member \"lease_id\".");
-	if (value->type == jbvNumeric)
-		text = DatumGetCString(DirectFunctionCall1(numeric_out,
-												   NumericGetDatum(value->val.numeric)));
-	else if (value->type == jbvString)
-		text = pnstrdup(value->val.string.val, value->val.string.len);
-	else
+	if (value->type != jbvNumeric && value->type != jbvString)
 		refuse(operation, "Member \"lease_id\" must be a number or a string.");
-	return qlog_lease_id(DirectFunctionCall1(int8in, CStringGetDatum(text)));
+	if (value->type == jbvString)
+		digits = pnstrdup(value->val.string.val, value->val.string.len);
+	else
+		digits = DatumGetCString(DirectFunctionCall1(numeric_out,
+													 NumericGetDatum(value->val.numeric)));
+	return qlog_lease_id(DirectFunctionCall1(int8in, CStringGetDatum(digits)));
 }
 
 /* The ids as a uuid[] datum. */

@@ -110,7 +110,10 @@ keep_owner(Oid role)
 
 	qlog_gate_check();
 
-	/* DROP ROLE takes this lock after the hook; a queue that is being created for the role holds it shared. */
+	/*
+	 * DROP ROLE takes this lock after the hook; a queue that is being created for the role holds
+	 * it shared.
+	 */
 	LockSharedObject(AuthIdRelationId, role, 0, AccessExclusiveLock);
 	n = count_owned(role);
 	if (n > 0)

@@ -191,6 +191,16 @@ serve(QlogWorker *worker, int me, int other)
 	qlog_worker_state(worker, "idle");
 }
 
+/* An office that the process before this one took, and left before its flag stood, is free again. */
+static void
+forget_office(int me)
+{
+	qlog_lock_state();
+	if (qlog_shared->guard_office == me)
+		qlog_shared->guard_office = -1;
+	qlog_unlock_state();
+}
+
 /* Has this guard been called, or is the office free and work there? Then it is ours. */
 static bool
 take_office(int me)
@@ -232,6 +242,7 @@ qlog_guard_main(Datum arg)
 	QlogWorker *worker = qlog_worker_begin((QlogWorkerKind) me);
 
 	before_shmem_exit(leave, Int32GetDatum(me));
+	forget_office(me);
 	qlog_worker_state(worker, "idle");
 	while (!qlog_worker_shutdown())
 	{

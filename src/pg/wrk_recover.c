@@ -297,7 +297,11 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	if (status == QC_OK && identity.copied)
 		status = qc_dir_adopt(qlog_io(), random_id(NULL), &identity, err);
 	if (status == QC_OK)
+	{
+		QLOG_STOP("recovery-before-stash-removal");
 		status = remove_stash(err);
+		QLOG_STOP("recovery-after-stash-removal");
+	}
 	if (status == QC_OK)
 		log_ready(&recover, began);
 	return status;
