@@ -134,9 +134,17 @@ foreach my $mode (qw(fast immediate))
 
 	cmp_ok(scalar @guards, '>=', 2, 'two guards run');
 	kill 'STOP', $guards[0];
-	$node->sql('checkpoint') for 1 .. 1;
+
+	# A checkpoint waits for a guard whose flag stands, so it must not be waited for while the guard is stopped.
+	my ($out, $err) = ('', '');
+	my $checkpoint = IPC::Run::start(
+		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-v', 'ON_ERROR_STOP=1', '-c', 'checkpoint' ],
+		'<', \undef, '>', \$out, '2>', \$err,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+
 	sleep 1;
 	kill 'CONT', $guards[0];
+	ok($checkpoint->finish, 'a checkpoint completes once the stopped guard goes on');
 	kill 'TERM', $guards[1];
 	eval { $_->{handle}->finish } foreach @runs;
 	$node->kill9_everything;
