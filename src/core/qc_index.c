@@ -67,41 +67,59 @@ holds(const QcIndexEntry *entry, uint64_t position)
 	return position >= entry->first && position - entry->first < entry->count;
 }
 
-/* The entry at ref when it is the partition's and holds the position, or else its successor when that does. */
+/* A hint may be stale: free by now (its first bytes are a list link) or of another partition. */
 static QcIndexEntry *
-try_hint(QcState *st, const QcPartition *partition, uint64_t position, QcRef ref)
+valid_hint(QcState *st, const QcPartition *partition, QcRef ref)
 {
-	QcRef		of_partition = QC_REF(st, partition);
 	QcIndexEntry *entry = QC_AT(st, QcIndexEntry, ref);
 
-	/* A stale hint may be free (its first bytes are a list link) or serve another partition. */
-	if (entry == NULL || entry->partition != of_partition)
-		return NULL;
-	if (holds(entry, position))
-		return entry;
-	entry = QC_AT(st, QcIndexEntry, entry->of_partition.next);
-	if (entry != NULL && entry->partition == of_partition && holds(entry, position))
-		return entry;
-	return NULL;
+	return entry != NULL && entry->partition == QC_REF(st, partition) ? entry : NULL;
 }
 
+static uint64_t
+distance(const QcIndexEntry *entry, uint64_t position)
+{
+	return entry->first > position ? entry->first - position : position - entry->first;
+}
+
+/* Take the other entry when it is nearer. */
 static QcIndexEntry *
-search(QcState *st, const QcPartition *partition, uint64_t position)
+nearer(QcIndexEntry *entry, QcIndexEntry *other, uint64_t position)
+{
+	if (other == NULL || (entry != NULL && distance(entry, position) <= distance(other, position)))
+		return entry;
+	return other;
+}
+
+/* Walk along the partition's chain to the entry that holds the position; NULL when there is none. */
+static QcIndexEntry *
+walk(QcState *st, QcIndexEntry *entry, uint64_t position)
+{
+	while (entry != NULL && entry->first > position)
+		entry = QC_AT(st, QcIndexEntry, entry->of_partition.prev);
+	while (entry != NULL && entry->first <= position && !holds(entry, position))
+		entry = QC_AT(st, QcIndexEntry, entry->of_partition.next);
+	return entry != NULL && holds(entry, position) ? entry : NULL;
+}
+
+/*
+ * Begin at whatever is nearest: the hint, either end of the chain, or where the deliveries of one
+ * of its cursors stand.
+ */
+static QcIndexEntry *
+search(QcState *st, const QcPartition *partition, uint64_t position, QcRef hint)
 {
 	QcIndexEntry *head = QC_AT(st, QcIndexEntry, partition->index.head);
-	QcIndexEntry *tail = QC_AT(st, QcIndexEntry, partition->index.tail);
+	QcIndexEntry *start = valid_hint(st, partition, hint);
+	QcCursor   *cursor = QC_AT(st, QcCursor, partition->cursors);
 
 	if (head == NULL || position < head->first)
 		return NULL;
-	if (position - head->first < tail->first + tail->count - position)
-	{
-		while (head != NULL && !holds(head, position) && head->first <= position)
-			head = QC_AT(st, QcIndexEntry, head->of_partition.next);
-		return head != NULL && holds(head, position) ? head : NULL;
-	}
-	while (tail != NULL && tail->first > position)
-		tail = QC_AT(st, QcIndexEntry, tail->of_partition.prev);
-	return tail != NULL && holds(tail, position) ? tail : NULL;
+	start = nearer(start, head, position);
+	start = nearer(start, QC_AT(st, QcIndexEntry, partition->index.tail), position);
+	if (cursor != NULL)
+		start = nearer(start, valid_hint(st, partition, cursor->hint), position);
+	return walk(st, start, position);
 }
 
 bool
@@ -109,10 +127,8 @@ qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hin
 			  QcLocation *location)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
-	QcIndexEntry *entry = try_hint(st, partition, position, *hint);
+	QcIndexEntry *entry = search(st, partition, position, *hint);
 
-	if (entry == NULL)
-		entry = search(st, partition, position);
 	location->log = queue->log_id;
 	location->file = 0;
 	if (entry == NULL)

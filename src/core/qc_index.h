@@ -45,8 +45,9 @@ extern bool qc_index_add_older(QcState *st, QcLog *log, QcPartition *partition, 
 							   uint32_t count, uint64_t file, uint64_t position, uint32_t size);
 
 /*
- * Find the record of a position.  *hint is tried first, with its successor, and set to what was found
- * (0 otherwise).  false = not in memory; *location then names only the log.
+ * Find the record of a position.  The search begins at *hint, which may be stale or 0, when that is
+ * nearer than the ends of the chain and the cursor; it is set to what was found (0 otherwise).
+ * false = not in memory; *location then names only the log.
  */
 extern bool qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hint,
 						  QcLocation *location);

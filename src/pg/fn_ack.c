@@ -56,7 +56,7 @@ queue_reject(PG_FUNCTION_ARGS)
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
 	if (!PG_ARGISNULL(ARG_REASON))
 		reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
-	if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), &lease))
+	if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, &lease))
 		PG_RETURN_INT64(0);
 	qlog_lease_select(&lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
 	if (lease.nspots == 0)

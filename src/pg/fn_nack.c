@@ -137,7 +137,8 @@ queue_nack(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(ARG_REASON))
 		answer.nack.reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
 	answer.lease = answer.nack.lease = qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID));
-	if (!qlog_lease_look(answer.lease, &lease))
+	if (!qlog_lease_look(answer.lease, !PG_ARGISNULL(ARG_MESSAGE_IDS) &&
+						 !qlog_lease_remembered(answer.lease), &lease))
 		PG_RETURN_INT64(0);
 	qlog_lease_select(&lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
 	if (lease.nspots == 0)
@@ -158,7 +159,7 @@ queue_renew(PG_FUNCTION_ARGS)
 	qlog_enter("queue_renew()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
 	answer.lease = answer.renew.lease = qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID));
-	if (!qlog_lease_look(answer.lease, &lease))
+	if (!qlog_lease_look(answer.lease, false, &lease))
 		PG_RETURN_NULL();
 	lease_us = lease.queue.lease_us;
 	if (!PG_ARGISNULL(ARG_LEASE))

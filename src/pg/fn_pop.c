@@ -158,7 +158,10 @@ choose(void *context, QcSmallPlan *small)
 	return true;
 }
 
-/* QlogDone: the lease exists; note it, and where its messages are. */
+/*
+ * QlogReserved: the lease exists; note it, and where its messages are.  The search for a new message
+ * begins where the one before it was found; what is delivered again has been found before.
+ */
 static void
 done(void *context, const QcPlan *plan)
 {
@@ -171,11 +174,15 @@ done(void *context, const QcPlan *plan)
 	for (QcSlot *slot = QC_AT(qlog_state, QcSlot, lease->slots.head); slot != NULL;
 		 slot = QC_AT(qlog_state, QcSlot, slot->of_lease.next))
 	{
-		partition = QC_AT(qlog_state, QcPartition,
-						  QC_AT(qlog_state, QcCursor, slot->cursor)->partition);
+		QcCursor   *cursor = QC_AT(qlog_state, QcCursor, slot->cursor);
+
+		partition = QC_AT(qlog_state, QcPartition, cursor->partition);
 		Assert(pop->nspots < pop->batch);
+		if (slot->attempt == 1 || slot->hint == 0)
+			slot->hint = cursor->hint;
 		qlog_spot_note(partition, slot->position, slot->attempt, &slot->hint,
 					   &pop->spots[pop->nspots++]);
+		cursor->hint = slot->hint;
 	}
 	memcpy(pop->partition_name, qc_name_at(qlog_state, partition->name), partition->name_len);
 	pop->partition_name_len = partition->name_len;

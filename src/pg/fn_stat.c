@@ -60,13 +60,14 @@ note_next(const QcQueue *queue, QueueRow *row)
 	QcGroup    *group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
 	QcCursor   *cursor = group == NULL ? NULL : QC_AT(qlog_state, QcCursor, group->ready.head);
 	QcSlot	   *slot;
-	QcRef		hint = 0;
+	QcRef		hint;
 
 	row->has_next = cursor != NULL;
 	if (cursor == NULL)
 		return;
 	slot = QC_AT(qlog_state, QcSlot, cursor->retry.head != 0 ? cursor->retry.head :
 				 cursor->nleased == 0 ? cursor->slots.head : 0);
+	hint = slot == NULL ? cursor->hint : slot->hint;
 	qlog_spot_note(QC_AT(qlog_state, QcPartition, cursor->partition),
 				   slot == NULL ? cursor->fetch : slot->position, 0, &hint, &row->next);
 }

@@ -42,8 +42,10 @@ qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *h
 	spot->partition = partition->id;
 	spot->position = position;
 	spot->attempt = attempt;
-	if (!qc_index_find(qlog_state, partition, position, hint, &spot->location))
-		spot->location.file = 0;
+	spot->location.file = 0;
+	spot->location.log = QC_AT(qlog_state, QcQueue, partition->queue)->log_id;
+	if (hint != NULL)
+		(void) qc_index_find(qlog_state, partition, position, hint, &spot->location);
 }
 
 static void

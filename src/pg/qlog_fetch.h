@@ -20,7 +20,10 @@ typedef struct QlogSpot
 	uint32		attempt;		/* deliveries so far */
 } QlogSpot;
 
-/* State lock, at least shared.	 hint: of the message before it, or a slot's (then exclusive). */
+/*
+ * State lock, at least shared.  hint: where the search for its record begins, e.g. of the message
+ * before it; a slot's own needs the lock exclusively.  NULL: the message will not be read.
+ */
 extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *hint,
 						   QlogSpot *spot);
 

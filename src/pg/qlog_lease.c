@@ -54,9 +54,9 @@ copy_queue(const QcQueue *from, QlogLease *lease, char *name)
 	lease->queue_name.len = from->name_len;
 }
 
-/* Note every message of the lease; max: room in spots. */
+/* Note every message of the lease; max: room in spots; find: where their records are, too. */
 static Look
-look(uint64 id, QlogLease *lease, char *name, uint32 max)
+look(uint64 id, bool find, QlogLease *lease, char *name, uint32 max)
 {
 	QcLease    *found = qc_lease_by_id(qlog_state, id);
 	QcQueue    *queue;
@@ -80,13 +80,13 @@ look(uint64 id, QlogLease *lease, char *name, uint32 max)
 		QcCursor   *cursor = QC_AT(qlog_state, QcCursor, slot->cursor);
 
 		qlog_spot_note(QC_AT(qlog_state, QcPartition, cursor->partition), slot->position,
-					   slot->attempt, &slot->hint, &lease->spots[lease->nspots++]);
+					   slot->attempt, find ? &slot->hint : NULL, &lease->spots[lease->nspots++]);
 	}
 	return LOOK_OK;
 }
 
 bool
-qlog_lease_look(uint64 id, QlogLease *lease)
+qlog_lease_look(uint64 id, bool read, QlogLease *lease)
 {
 	char	   *name = palloc(QLOG_NAME_MAX);
 	uint32		max = SPOTS_FIRST;
@@ -99,7 +99,7 @@ qlog_lease_look(uint64 id, QlogLease *lease)
 	{
 		lease->spots = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max * sizeof(QlogSpot));
 		qlog_lock_state();
-		result = look(id, lease, name, max);
+		result = look(id, read, lease, name, max);
 		qlog_unlock_state();
 		if (result == LOOK_ROOM)
 		{
@@ -142,6 +142,12 @@ qlog_lease_remember(uint64 lease, const QlogSpot *spots, const uint8 *ids, uint3
 	}
 	nremembered = n;
 	remembered_lease = lease;
+}
+
+bool
+qlog_lease_remembered(uint64 lease)
+{
+	return lease == remembered_lease;
 }
 
 /*
@@ -257,7 +263,7 @@ qlog_lease_ack(uint64 id, bool by_id, Datum message_ids)
 	QcAckItem  *ranges;
 	uint32		nranges;
 
-	if (!qlog_lease_look(id, &lease))
+	if (!qlog_lease_look(id, by_id && !qlog_lease_remembered(id), &lease))
 		return 0;
 	qlog_lease_select(&lease, by_id, message_ids);
 	if (lease.nspots == 0)

@@ -25,9 +25,10 @@ typedef struct QlogLease
 
 /*
  * Look at a lease of this database.	false = there is none (any more).	42501 when its queue is not for the current role,
- * 55006 when it belongs to the open transaction of another session.
+ * 55006 when it belongs to the open transaction of another session.  read: its messages
+ * will be read.
  */
-extern bool qlog_lease_look(uint64 id, QlogLease *lease);
+extern bool qlog_lease_look(uint64 id, bool read, QlogLease *lease);
 
 /*
  * Keep only the messages with these ids (a uuid[] datum) and those that this transaction has not answered already; reads
@@ -46,6 +47,9 @@ extern int64 qlog_lease_ack(uint64 id, bool by_id, Datum message_ids);
 
 /* Remember the ids of a delivery: an answer that names ids then reads nothing.	 ids: n x 16 bytes. */
 extern void qlog_lease_remember(uint64 lease, const QlogSpot *spots, const uint8 *ids, uint32 n);
+
+/* Are the ids of the lease's messages known without reading them? */
+extern bool qlog_lease_remembered(uint64 lease);
 
 /* Lease id out of an argument; 0 is none. */
 static inline uint64
