@@ -26,7 +26,8 @@ REGRESS = install names options queue_create queue_drop auto_create queue_push p
 	views settings encoding drop_database
 
 # Those that run under valgrind as well; twenty times slower there.
-VALGRIND_REGRESS =
+VALGRIND_REGRESS = install queue_push push_batch queue_pop pop_rollback queue_ack queue_nack \
+	queue_reject queue_peek queue_transaction joint views
 
 ISOLATION = $(basename $(notdir $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation
