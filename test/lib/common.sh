@@ -106,6 +106,24 @@ pg_locate() {
     pgxs_test=$(cd "$(dirname "$("$pg_config" --pgxs)")/../test" && pwd)
 }
 
+# pg_copy DIR: makes a copy of the PostgreSQL installation in DIR, without qlog, and points
+# $pg_bindir and $pg_pkglibdir to it; "make install DESTDIR=DIR" completes it. PostgreSQL finds its
+# files relative to its programs, so only those are real copies, the rest are links. What runs from
+# it is not disturbed by an installation into the system meanwhile, and needs no privilege.
+pg_copy() {
+  local share entry
+  share=$("$pg_config" --sharedir)
+  mkdir -p "$1$pg_bindir" "$1$pg_pkglibdir" "$1$share/extension" || return
+  cp -L "$pg_bindir"/* "$1$pg_bindir/" || return
+  for entry in "$pg_pkglibdir"/* "$share"/* "$share"/extension/*; do
+    case "${entry##*/}" in qlog.* | qlog--* | extension | bitcode) continue ;; esac
+    ln -s "$entry" "$1$entry" || return
+  done
+  rm -f "$1$pg_bindir/qlog_dump"
+  pg_bindir=$1$pg_bindir
+  pg_pkglibdir=$1$pg_pkglibdir
+}
+
 # cluster_init DIR [LINE...]: makes a cluster with qlog preloaded, listening on no port and in DIR
 # only. The lines go to postgresql.conf.
 cluster_init() {

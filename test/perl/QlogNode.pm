@@ -292,16 +292,15 @@ sub log_dir
 	return $self->qlog_dir . "/qlog/q$log";
 }
 
-# qlog_dump(ARGS): runs the installed program, on the data directory of qlog unless a path is
+# qlog_dump(ARGS): runs the program that is first in PATH, on the data directory of qlog unless a path is
 # given, and returns exit code, output, error output.
 sub qlog_dump
 {
 	my ($self, @args) = @_;
 	my ($out, $err);
-	my $program = $self->config_data('--bindir') . '/qlog_dump';
 
 	push @args, $self->qlog_dir unless grep { m{/} } @args;
-	IPC::Run::run([ $program, @args ], '<', \undef, '>', \$out, '2>', \$err);
+	IPC::Run::run([ 'qlog_dump', @args ], '<', \undef, '>', \$out, '2>', \$err);
 	return ($? >> 8, $out, $err);
 }
 
