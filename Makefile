@@ -5,7 +5,7 @@
 #   make demo       the tour on real input, in a private server
 #   make test       everything that is tested; make test TESTS="unit regress" or TESTS=push for a part
 #   make unit|fuzz|sim|spin|clang|lint|regress|isolation|tap|valgrind   one part
-#   make bench      the measurements
+#   make bench      the measurements, in a private server; make bench CASES="push joint" for a part
 #   make indent     format the C sources the way PostgreSQL does
 #
 # demo, test and bench first install the Debian packages that are missing (make deps).
@@ -206,8 +206,7 @@ demo: deps
 
 bench: deps
 	@$(MAKE) --no-print-directory -s -j2 all
-	@$(MAKE) --no-print-directory -s install
-	@PG_CONFIG='$(PG_CONFIG)' test/bench/run.sh
+	@PG_CONFIG='$(PG_CONFIG)' test/bench/run.sh $(CASES)
 
 indent: deps
 	@$(MAKE) --no-print-directory -s -j2 objects

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-SECS = float(os.environ.get("SECS", "4"))
+SECS = float(os.environ.get("SECS", "3"))
 REPS = int(os.environ.get("REPS", "5"))
 PAD = "".join(chr(97 + (i * 7) % 26) for i in range(172))
 DOC = ('{"id": %d, "type": "order.created", "tenant": "acme-eu-1", "ts": "2026-01-01T00:00:00Z", '
