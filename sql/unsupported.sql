@@ -11,7 +11,5 @@ SELECT count(*) FROM qlog_queues WHERE queue = 'unsupported';
 SELECT queue_push('unsupported', '1') IS NOT NULL AS pushed;
 SELECT outcome(statement) FROM unnest(ARRAY[
 	$$SELECT queue_pop('unsupported', consumer_group => 'g')$$,
-	$$SELECT queue_pop('unsupported', wait => '1 s')$$,
-	$$SELECT queue_pop('unsupported', max_partitions => 2)$$,
-	$$SELECT queue_pop('unsupported', max_bytes => 1)$$]) AS statement;
+	$$SELECT queue_pop('unsupported', wait => '1 s')$$]) AS statement;
 SELECT ready, leased FROM depth WHERE queue = 'unsupported';

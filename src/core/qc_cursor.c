@@ -529,7 +529,27 @@ choose_from(QcState *st, QcCursor *cursor, Chosen *chosen)
 		choose_ordered(st, cursor, chosen);
 	else
 		choose_unordered(st, cursor, chosen);
-	rotate(st, cursor);
+}
+
+/* From the head of the ready list on; the cursors that were chosen from then go to its tail, so that others get their turn. */
+static void
+choose_from_list(QcState *st, const QcPopRequest *request, Chosen *chosen)
+{
+	uint32_t	n = 0;
+
+	for (QcCursor *cursor = QC_AT(st, QcCursor, request->group->ready.head);
+		 cursor != NULL && n < request->max_partitions && chosen->count < request->batch;
+		 cursor = QC_AT(st, QcCursor, cursor->ready.next))
+	{
+		uint32_t	before = chosen->count;
+
+		choose_from(st, cursor, chosen);
+		if (chosen->count == before)
+			break;
+		n++;
+	}
+	while (n-- > 0 && !request->look)
+		rotate(st, QC_AT(st, QcCursor, request->group->ready.head));
 }
 
 uint32_t
@@ -538,31 +558,17 @@ qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t ma
 {
 	Chosen		chosen = {runs, max_runs, 0, 0, request->batch};
 
-	if (request->partition != NULL)
+	if (request->partition == NULL)
+		choose_from_list(st, request, &chosen);
+	else
 	{
 		QcCursor   *cursor = qc_cursor_of(st, request->partition, request->group);
 
 		if (cursor != NULL && cursor->is_ready)
-			choose_from(st, cursor, &chosen);
-	}
-	else
-	{
-		QcRef		first = request->group->ready.head;
-
-		/*
-		 * Each cursor goes to the list's tail when it has been looked at; the first one again is
-		 * the end.
-		 */
-		for (uint32_t i = 0; i < request->max_partitions && chosen.count < request->batch; i++)
 		{
-			QcRef		ref = request->group->ready.head;
-			uint32_t	before = chosen.count;
-
-			if (ref == 0 || (i > 0 && ref == first))
-				break;
-			choose_from(st, QC_AT(st, QcCursor, ref), &chosen);
-			if (chosen.count == before)
-				break;
+			choose_from(st, cursor, &chosen);
+			if (!request->look)
+				rotate(st, cursor);
 		}
 	}
 	*nruns = chosen.nruns;

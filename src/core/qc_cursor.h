@@ -28,12 +28,14 @@ typedef struct QcPopRequest
 	QcPartition *partition;		/* NULL = any */
 	uint32_t	batch;			/* messages at most */
 	uint32_t	max_partitions;
+	bool		look;			/* nothing will be taken: the order of the ready list stays */
 } QcPopRequest;
 
 /*
- * Choose what to deliver without changing anything but the order of the ready list.  *nruns runs (at most
- * max_runs) are put, *nruns set; returns the number of messages, 0 = nothing to deliver now.  Only deliverable
- * cursors stand in the ready list, so the cost depends on the batch alone.
+ * Choose what to deliver without changing anything but the order of the ready list (not even that for a look: the same
+ * request then finds the same messages again).  *nruns runs (at most max_runs) are put, *nruns set; returns the number
+ * of messages, 0 = nothing to deliver now.  Only deliverable cursors stand in the ready list, so the cost depends on the
+ * batch alone.
  */
 extern uint32_t qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs,
 							  uint32_t max_runs, uint32_t *nruns);

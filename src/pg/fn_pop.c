@@ -47,8 +47,16 @@ enum
 };
 
 #define RUNS_MAX 4096			/* of one delivery: it may be smaller than asked for */
+#define MEASURE_TRIES 10		/* at messages that others take meanwhile */
 
 PG_FUNCTION_INFO_V1(queue_pop);
+
+typedef struct PopName
+{
+	uint64		partition;
+	uint16		len;
+	char text[	QLOG_NAME_MAX];
+} PopName;
 
 typedef struct Pop
 {
@@ -58,12 +66,14 @@ typedef struct Pop
 	bool		by_partition;
 	QlogName	partition;
 	uint32		batch;
+	uint32		max_partitions;
+	uint64		max_bytes;		/* of payloads and headers; 0 = no limit */
 	int64		lease_us;
 	bool		auto_ack;
 
 	/* What was found, under the state lock. */
 	uint64		lease;
-	bool		again;			/* the lease id was taken: another one */
+	bool		again;			/* the lease id was taken, or others took what was measured */
 	bool		dropped;
 	bool		damaged;
 	uint64		damage_file;
@@ -74,9 +84,31 @@ typedef struct Pop
 	uint32		nruns;
 	QlogSpot   *spots;			/* batch of them */
 	uint32		nspots;
-	char		partition_name[QLOG_NAME_MAX];
-	uint16		partition_name_len;
+	PopName    *names;			/* of the partitions, in the order of the spots; max_partitions of
+								 * them */
+	uint32		nnames;
+
+	/* Under a limit of bytes: what was measured, and must be what is taken. */
+	bool		look;
+	uint64		look_seq;		/* newest entry of then: written out before messages are read */
+	uint32		nmeasured;		/* 0 = take whatever is there */
 } Pop;
+
+/* max_partitions and max_bytes. */
+static void
+pop_limits(FunctionCallInfo fcinfo, Pop *pop)
+{
+	int32		partitions = PG_ARGISNULL(ARG_MAX_PARTITIONS) ? 1 : PG_GETARG_INT32(ARG_MAX_PARTITIONS);
+
+	if (partitions < 1)
+		qlog_arg_invalid("max_partitions", "It must be at least 1.");
+	pop->max_partitions = Min((uint32) partitions, Min(pop->batch, RUNS_MAX));
+	if (PG_ARGISNULL(ARG_MAX_BYTES))
+		return;
+	if (PG_GETARG_INT64(ARG_MAX_BYTES) < 1)
+		qlog_arg_invalid("max_bytes", "It must be at least 1.");
+	pop->max_bytes = (uint64) PG_GETARG_INT64(ARG_MAX_BYTES);
+}
 
 /* Check the arguments and find the queue. */
 static void
@@ -89,13 +121,10 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 	if (!PG_ARGISNULL(ARG_WAIT) &&
 		qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY) > 0)
 		qlog_unsupported("waiting in queue_pop()", "Leave out wait and call again.");
-	if (!PG_ARGISNULL(ARG_MAX_PARTITIONS) && PG_GETARG_INT32(ARG_MAX_PARTITIONS) != 1)
-		qlog_unsupported("a pop over several partitions", "Leave out max_partitions.");
-	if (!PG_ARGISNULL(ARG_MAX_BYTES))
-		qlog_unsupported("a limit of bytes in queue_pop()", "Leave out max_bytes.");
 	if (batch < 1)
 		qlog_arg_invalid("batch", "It must be at least 1.");
 	pop->batch = (uint32) Min(batch, qlog_max_leases_per_cursor);
+	pop_limits(fcinfo, pop);
 	pop->name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
 	pop->by_partition = !PG_ARGISNULL(ARG_PARTITION);
 	if (pop->by_partition)
@@ -111,7 +140,8 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 static bool
 choose_runs(Pop *pop)
 {
-	QcPopRequest request = {.batch = pop->batch, .max_partitions = 1};
+	QcPopRequest request = {.batch = pop->nmeasured > 0 ? pop->nmeasured : pop->batch,
+		.max_partitions = pop->max_partitions, .look = pop->look};
 
 	request.queue = qc_queue_by_id(qlog_state, pop->queue.id);
 	pop->dropped = request.queue == NULL || request.queue->state == QC_QUEUE_DEAD;
@@ -133,6 +163,78 @@ choose_runs(Pop *pop)
 	return qc_pop_choose(qlog_state, &request, pop->runs, pop->max_runs, &pop->nruns) > 0;
 }
 
+/* Note where the chosen messages are.	State lock. */
+static void
+note_runs(Pop *pop)
+{
+	pop->nspots = 0;
+	for (uint32 i = 0; i < pop->nruns; i++)
+	{
+		QcPartition *partition = qc_partition_by_id(qlog_state, pop->runs[i].partition);
+		QcRef		hint = 0;
+
+		for (uint32 k = 0; k < pop->runs[i].count; k++)
+			qlog_spot_note(partition, pop->runs[i].first + k, 0, &hint, &pop->spots[pop->nspots++]);
+	}
+}
+
+/*
+ * How many of the messages that a pop would take now stay within max_bytes, one at least; 0 = there is none.  They are
+ * read before anything is leased, so that none is charged with an attempt for being too large.
+ */
+static uint32
+measure(Pop *pop)
+{
+	uint64		bytes = 0;
+	uint32		n = 0;
+
+	pop->look = true;
+	pop->nmeasured = 0;
+	qlog_lock_state();
+	if (choose_runs(pop))
+		note_runs(pop);
+	else
+		pop->nspots = 0;
+	pop->look_seq = qlog_state->seq;
+	qlog_unlock_state();
+	pop->look = false;
+	if (pop->nspots > 0)
+		qlog_write(pop->look_seq);
+	while (n < pop->nspots)
+	{
+		QcMessage	message;
+		int64_t		created_at;
+
+		CHECK_FOR_INTERRUPTS();
+		qlog_fetch(&pop->spots[n], &message, &created_at);
+		bytes += (uint64) message.data_len + message.headers_len;
+		if (n > 0 && bytes > pop->max_bytes)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Are the chosen messages those that were measured? State lock. */
+static bool
+as_measured(const Pop *pop)
+{
+	uint32		n = 0;
+
+	if (pop->nmeasured == 0)
+		return true;
+	for (uint32 i = 0; i < pop->nruns; i++)
+	{
+		for (uint32 k = 0; k < pop->runs[i].count; k++, n++)
+		{
+			if (pop->spots[n].partition != pop->runs[i].partition ||
+				pop->spots[n].position != pop->runs[i].first + k)
+				return false;
+		}
+	}
+	return true;
+}
+
 /* QlogChoose: what will be delivered, encoded as an effect. */
 static bool
 choose(void *context, QcSmallPlan *small)
@@ -145,6 +247,9 @@ choose(void *context, QcSmallPlan *small)
 	pop->again = qc_lease_by_id(qlog_state, pop->lease) != NULL;
 	if (pop->again || !choose_runs(pop))
 		return false;
+	pop->again = !as_measured(pop);
+	if (pop->again)
+		return false;
 	w = qc_plan_small_writer(small);
 	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, pop->nruns);
 	for (uint32 i = 0; i < pop->nruns; i++)
@@ -156,6 +261,18 @@ choose(void *context, QcSmallPlan *small)
 	}
 	qc_plan_small_done(small, &w, 1);
 	return true;
+}
+
+/* Remember the name of a partition whose messages follow. State lock. */
+static void
+note_name(Pop *pop, const QcPartition *partition)
+{
+	PopName    *name = &pop->names[pop->nnames++];
+
+	Assert(pop->nnames <= pop->max_partitions);
+	name->partition = partition->id;
+	name->len = partition->name_len;
+	memcpy(name->text, qc_name_at(qlog_state, partition->name), partition->name_len);
 }
 
 /*
@@ -171,12 +288,17 @@ done(void *context, const QcPlan *plan)
 
 	qlog_hold_add(pop->lease);
 	pop->created_at = plan->created_at;
+	pop->nspots = 0;
 	for (QcSlot *slot = QC_AT(qlog_state, QcSlot, lease->slots.head); slot != NULL;
 		 slot = QC_AT(qlog_state, QcSlot, slot->of_lease.next))
 	{
 		QcCursor   *cursor = QC_AT(qlog_state, QcCursor, slot->cursor);
 
-		partition = QC_AT(qlog_state, QcPartition, cursor->partition);
+		if (cursor->partition != QC_REF(qlog_state, partition))
+		{
+			partition = QC_AT(qlog_state, QcPartition, cursor->partition);
+			note_name(pop, partition);
+		}
 		Assert(pop->nspots < pop->batch);
 		if (slot->attempt == 1 || slot->hint == 0)
 			slot->hint = cursor->hint;
@@ -184,8 +306,6 @@ done(void *context, const QcPlan *plan)
 					   &pop->spots[pop->nspots++]);
 		cursor->hint = slot->hint;
 	}
-	memcpy(pop->partition_name, qc_name_at(qlog_state, partition->name), partition->name_len);
-	pop->partition_name_len = partition->name_len;
 }
 
 /* Take the lease.	false = nothing to deliver. */
@@ -196,24 +316,36 @@ take_lease(Pop *pop)
 	QcDeliver	nothing = {0};
 	size_t		effect_max;
 	uint8	   *buffer;
-	uint64		seq;
+	uint64		seq = 0;
 
 	pop->max_runs = Min(pop->batch, RUNS_MAX);
 	pop->runs = palloc(pop->max_runs * sizeof(QcRun));
 	pop->spots = palloc(pop->batch * sizeof(QlogSpot));
 	effect_max = qc_effect_size(QC_EFFECT_DELIVER, &nothing, pop->max_runs);
 	buffer = palloc(QC_SMALL_BUFFER(effect_max));
+	pop->names = palloc(pop->max_partitions * sizeof(PopName));
 	qlog_hold_prepare();
-	do
+	pop->again = true;
+	for (int tries = 0; seq == 0 && pop->again; tries++)
 	{
 		CHECK_FOR_INTERRUPTS();
+
+		/* A single message may always be taken, whatever its size: when others are too quick. */
+		if (pop->max_bytes > 0)
+		{
+			pop->nmeasured = tries < MEASURE_TRIES ? measure(pop) : 0;
+			if (tries == MEASURE_TRIES)
+				pop->batch = 1;
+			else if (tries < MEASURE_TRIES && pop->nmeasured == 0)
+				break;
+		}
 		pop->lease = qlog_random();
 		qc_plan_small(small, buffer, effect_max);
 		small->plan.pid = small->plan.owner = (uint32) MyProcPid;
 		small->plan.needs.nslots = pop->batch;
 		small->plan.needs.nleases = 1;
 		seq = qlog_submit(small, choose, done, pop);
-	} while (seq == 0 && pop->again);
+	}
 	if (pop->damaged)
 		qlog_refuse_damaged(pop->name, pop->queue.log, pop->damage_file, pop->damage_position);
 	if (pop->dropped)
@@ -231,7 +363,7 @@ static void
 return_rows(FunctionCallInfo fcinfo, const Pop *pop)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	QlogName	partition = {pop->partition_name, pop->partition_name_len};
+	const PopName *name = pop->names;
 	uint8	   *ids = palloc(pop->nspots * QC_ID_SIZE);
 	MemoryContext row = AllocSetContextCreate(CurrentMemoryContext, "queue_pop row",
 											  ALLOCSET_DEFAULT_SIZES);
@@ -250,7 +382,10 @@ return_rows(FunctionCallInfo fcinfo, const Pop *pop)
 		CHECK_FOR_INTERRUPTS();
 		qlog_fetch(&pop->spots[i], &message, &created_at);
 		memcpy(ids + (size_t) i * QC_ID_SIZE, message.id, QC_ID_SIZE);
-		qlog_message_row(&pop->spots[i], &message, created_at, partition, values, nulls);
+		if (name->partition != pop->spots[i].partition)
+			name++;
+		qlog_message_row(&pop->spots[i], &message, created_at, (QlogName) {name->text, name->len},
+						 values, nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 		MemoryContextReset(row);
 	}
