@@ -61,6 +61,11 @@ AS 'MODULE_PATHNAME', 'queue_push_batch_bytea' LANGUAGE C VOLATILE PARALLEL UNSA
 COMMENT ON FUNCTION queue_push_batch_bytea(text, bytea[], text[], text[], text[], timestamptz) IS
 'As queue_push_batch, for payloads that are bytes.';
 
+CREATE FUNCTION queue_push_batch_json(queue text, payloads json, partition text DEFAULT NULL, headers json DEFAULT NULL) RETURNS SETOF uuid
+AS 'MODULE_PATHNAME', 'queue_push_batch_json' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION queue_push_batch_json(text, json, text, json) IS
+'As queue_push_batch, for one JSON array: each element becomes a message, as its bytes stand in the array without the white space around them. partition, headers: for all of them; NULL = the default partition, no headers. A JSON null is a message; an empty array is none. Returns the message ids in input order. Errors: 22023 not an array, and those of queue_push.';
+
 -- Pop and its answers
 
 CREATE FUNCTION queue_pop(queue text, batch int DEFAULT 1, consumer_group text DEFAULT NULL, partition text DEFAULT NULL,

@@ -1,6 +1,7 @@
 /*
  * fn_push_batch.c
- *		queue_push_batch, queue_push_batch_bytea: many messages in one call, ids in the order of the input.
+ *		queue_push_batch, queue_push_batch_bytea, queue_push_batch_json: many messages in one call, ids in the order of
+ *		the input.
  *
  * Everything is staged by the first call of the set-returning function, so that a caller who stops reading early has
  * pushed all the same.
@@ -28,10 +29,20 @@ enum
 	ARG_DELIVER_AT
 };
 
+/* Arguments of queue_push_batch_json. */
+enum
+{
+	JSON_ARG_QUEUE,
+	JSON_ARG_PAYLOADS,
+	JSON_ARG_PARTITION,
+	JSON_ARG_HEADERS
+};
+
 #define INTERRUPT_EVERY 256
 
 PG_FUNCTION_INFO_V1(queue_push_batch_text);
 PG_FUNCTION_INFO_V1(queue_push_batch_bytea);
+PG_FUNCTION_INFO_V1(queue_push_batch_json);
 
 /* An array argument taken apart; n = 0 when it is NULL or empty. */
 typedef struct Elements
@@ -197,8 +208,129 @@ push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
 	return ids;
 }
 
+static Ids *
+push_text(FunctionCallInfo fcinfo, MemoryContext result_context)
+{
+	return push_batch(fcinfo, false, result_context);
+}
+
+static Ids *
+push_bytea(FunctionCallInfo fcinfo, MemoryContext result_context)
+{
+	return push_batch(fcinfo, true, result_context);
+}
+
+static bool
+json_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/*
+ * The end of the element at p, of a json array that has been checked when it was made: the comma or bracket behind it.
+ */
+static const char *
+json_element_end(const char *p, const char *end)
+{
+	bool		in_string = false;
+	int			depth = 0;
+
+	for (; p < end; p++)
+	{
+		if (in_string)
+		{
+			if (*p == '\\')
+				p++;
+			else if (*p == '"')
+				in_string = false;
+		}
+		else if (*p == '"')
+			in_string = true;
+		else if (*p == '[' || *p == '{')
+			depth++;
+		else if ((*p == ',' || *p == ']') && depth == 0)
+			return p;
+		else if (*p == ']' || *p == '}')
+			depth--;
+	}
+	return end;
+}
+
+/* Stage the elements of the array behind its bracket. */
+static Ids *
+push_elements(const QlogTarget *target, const char *p, const char *end, QlogPayload payload,
+			  MemoryContext result_context)
+{
+	Size		max = 64;
+	Ids		   *ids = MemoryContextAlloc(result_context, offsetof(Ids, ids) + max * sizeof(pg_uuid_t));
+
+	ids->n = ids->next = 0;
+	for (;;)
+	{
+		const char *last;
+
+		while (p < end && json_space(*p))
+			p++;
+		last = json_element_end(p, end);
+		payload.data = p;
+		payload.len = last - p;
+		while (payload.len > 0 && json_space(p[payload.len - 1]))
+			payload.len--;
+		if (payload.len == 0)
+			return ids;			/* an empty array: no other element is empty */
+		if (ids->n % INTERRUPT_EVERY == 0)
+			CHECK_FOR_INTERRUPTS();
+		if ((Size) ids->n == max)
+		{
+			max *= 2;
+			ids = repalloc_huge(ids, offsetof(Ids, ids) + max * sizeof(pg_uuid_t));
+		}
+		qlog_push(target, &payload, ids->ids[ids->n++].data);
+		if (last >= end || *last == ']')
+			return ids;
+		p = last + 1;
+	}
+}
+
+static Ids *
+push_json(FunctionCallInfo fcinfo, MemoryContext result_context)
+{
+	QlogPayload payload = {0};
+	QlogName	name;
+	QlogName	partition = {"", 0};
+	QlogQueue	queue;
+	QlogTarget	target;
+	text	   *array;
+	const char *p;
+	const char *end;
+
+	qlog_enter("queue_push_batch_json()");
+	qlog_require(fcinfo, JSON_ARG_QUEUE, "queue");
+	qlog_require(fcinfo, JSON_ARG_PAYLOADS, "payloads");
+	name = qlog_queue_name(fcinfo->args[JSON_ARG_QUEUE].value);
+	if (!fcinfo->args[JSON_ARG_PARTITION].isnull)
+		partition = qlog_partition_name(fcinfo->args[JSON_ARG_PARTITION].value);
+	if (!fcinfo->args[JSON_ARG_HEADERS].isnull)
+	{
+		text	   *headers = DatumGetTextPP(fcinfo->args[JSON_ARG_HEADERS].value);
+
+		payload.headers = VARDATA_ANY(headers);
+		payload.headers_len = VARSIZE_ANY_EXHDR(headers);
+	}
+	array = DatumGetTextPP(fcinfo->args[JSON_ARG_PAYLOADS].value);
+	p = VARDATA_ANY(array);
+	end = p + VARSIZE_ANY_EXHDR(array);
+	while (p < end && json_space(*p))
+		p++;
+	if (p == end || *p != '[')
+		qlog_arg_invalid("payloads", "It must be a JSON array.");
+	qlog_queue_for_push(name, &queue);
+	qlog_partition_for_push(&queue, name, partition, &target);
+	return push_elements(&target, p + 1, end, payload, result_context);
+}
+
 static Datum
-return_ids(FunctionCallInfo fcinfo, bool binary)
+return_ids(FunctionCallInfo fcinfo, Ids *(*push) (FunctionCallInfo, MemoryContext))
 {
 	FuncCallContext *call;
 	Ids		   *ids;
@@ -206,7 +338,7 @@ return_ids(FunctionCallInfo fcinfo, bool binary)
 	if (SRF_IS_FIRSTCALL())
 	{
 		call = SRF_FIRSTCALL_INIT();
-		call->user_fctx = push_batch(fcinfo, binary, call->multi_call_memory_ctx);
+		call->user_fctx = push(fcinfo, call->multi_call_memory_ctx);
 	}
 	call = SRF_PERCALL_SETUP();
 	ids = call->user_fctx;
@@ -218,11 +350,17 @@ return_ids(FunctionCallInfo fcinfo, bool binary)
 Datum
 queue_push_batch_text(PG_FUNCTION_ARGS)
 {
-	return return_ids(fcinfo, false);
+	return return_ids(fcinfo, push_text);
 }
 
 Datum
 queue_push_batch_bytea(PG_FUNCTION_ARGS)
 {
-	return return_ids(fcinfo, true);
+	return return_ids(fcinfo, push_bytea);
+}
+
+Datum
+queue_push_batch_json(PG_FUNCTION_ARGS)
+{
+	return return_ids(fcinfo, push_json);
 }
