@@ -22,7 +22,7 @@ DATA = $(wildcard sql/qlog--*.sql)
 # fails when one is missing here.
 REGRESS = install names options queue_create queue_drop auto_create queue_push push_batch push_batch_json push_limits \
 	queue_pop pop_limits pop_rollback queue_ack queue_nack queue_reject queue_renew lease_expiry queue_peek \
-	queue_transaction savepoints triggers joint prepare null_arguments unsupported read_only privileges \
+	queue_transaction savepoints triggers push_row joint prepare null_arguments unsupported read_only privileges \
 	views settings encoding drop_database
 
 # Those that run under valgrind as well; twenty times slower there.

@@ -66,6 +66,11 @@ AS 'MODULE_PATHNAME', 'queue_push_batch_json' LANGUAGE C VOLATILE PARALLEL UNSAF
 COMMENT ON FUNCTION queue_push_batch_json(text, json, text, json) IS
 'As queue_push_batch, for one JSON array: each element becomes a message, as its bytes stand in the array without the white space around them. partition, headers: for all of them; NULL = the default partition, no headers. A JSON null is a message; an empty array is none. Returns the message ids in input order. Errors: 22023 not an array, and those of queue_push.';
 
+CREATE FUNCTION queue_push_row() RETURNS trigger
+AS 'MODULE_PATHNAME', 'queue_push_row' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_push_row() IS
+'Trigger function: pushes the row change as {"op": "INSERT" | "UPDATE" | "DELETE", "table": "schema.name", "new": row or null, "old": row or null}, with the transaction that made it. CREATE TRIGGER ... AFTER INSERT OR UPDATE OR DELETE ON ... FOR EACH ROW EXECUTE FUNCTION queue_push_row(''queue'' [, ''column'']). column: its text names the partition, NULL meaning the default one. Runs with the rights of whoever changes the row. Errors: 39P01 not such a trigger, 42703 no such column, and those of queue_push.';
+
 -- Pop and its answers
 
 CREATE FUNCTION queue_pop(queue text, batch int DEFAULT 1, consumer_group text DEFAULT NULL, partition text DEFAULT NULL,
