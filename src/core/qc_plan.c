@@ -469,8 +469,8 @@ add_bytes(QcPlan *plan, uint32_t log, uint64_t size)
 }
 
 /* Bytes, records and rolls per log. */
-static QcStatus
-plan_space(QcPlan *plan, uint64_t segment_size, QcError *err)
+static void
+plan_space(QcPlan *plan, uint64_t segment_size)
 {
 	memset(plan->log_bytes, 0, plan->nlogs * sizeof(uint64_t));
 	memset(plan->log_record, 0, plan->nlogs * sizeof(uint64_t));
@@ -488,12 +488,9 @@ plan_space(QcPlan *plan, uint64_t segment_size, QcError *err)
 		uint32_t	rolls = 2 + (uint32_t) (plan->log_bytes[l] / (segment_size / 2 -
 																  QC_FILE_HEADER_SIZE));
 
-		if (plan->log_record[l] > segment_size / 2)
-			return qc_error_set(err, QC_LIMIT, "log entry is larger than half a log file");
 		plan->nparts += rolls;
 		plan->bytes += (uint64_t) rolls * QC_FILE_HEADER_SIZE;
 	}
-	return QC_OK;
 }
 
 QcStatus
@@ -523,7 +520,7 @@ qc_plan_build(QcPlan *plan, const QcOp *ops, size_t nops, uint64_t xid, uint16_t
 	if (status == QC_OK)
 		status = plan_needs(plan, err);
 	if (status == QC_OK)
-		status = plan_space(plan, segment_size, err);
+		plan_space(plan, segment_size);
 	return status;
 }
 

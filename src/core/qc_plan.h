@@ -4,9 +4,10 @@
  *
  *	 1. qc_plan_build	no lock: groups pushes by partition, cuts them into records of about 64 KiB,
  *						compresses, encodes the entry with positions still zero
- *	 2. qc_plan_credit	state lock: promises log space, ring space and state objects; what is lacking is
- *						named, and the caller makes room without the lock and tries again
- *	 3. qc_plan_reserve	state lock: seq, positions, places; applies the effects.  Cannot fail.
+ *	 2. qc_plan_credit	state lock: promises log space and state objects; what is lacking is named, and
+ *						the caller makes room without the lock and tries again
+ *	 3. qc_plan_reserve	state lock, once qc_plan_has_room: seq, positions, places; applies the effects.
+ *						Cannot fail.
  *	 4. qc_plan_fill	no lock: copies into the ring, seals checksums.  Cannot fail.
  *	 5. flush (qc_ring.h), then qc_open_settle (qc_open.h)
  *
@@ -145,7 +146,7 @@ typedef enum QcLack
 
 /*
  * Build the plan of these operations.  Memory comes from alloc and lives as long as the plan.
- * QC_LIMIT: more than QC_ENTRY_PARTITIONS_MAX partitions, or a record over segment_size / 2.
+ * QC_LIMIT: more than QC_ENTRY_PARTITIONS_MAX partitions, or a message over segment_size / 2.
  * QC_FULL: no memory.
  */
 extern QcStatus qc_plan_build(QcPlan *plan, const QcOp *ops, size_t nops, uint64_t xid,
@@ -176,15 +177,23 @@ extern void qc_plan_small_done(QcSmallPlan *small, const QcWriter *w, uint32_t n
 
 /*
  * Promise everything the entry needs, or nothing.  QC_BUSY with *lack (and *extend); QC_FULL (text names
- * the setting); QC_NOTFOUND when a partition's log is gone.  State lock.
+ * the setting); QC_NOTFOUND when a partition's log is gone; QC_LIMIT when it fits neither ring nor log file.
+ * Room in the ring is looked for and not promised: there is some when the plan is reserved under the same
+ * lock; a credit may stand for as long as its owner likes.  State lock.
  */
 extern QcStatus qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size,
 							   QcLack *lack, QcExtend *extend, QcError *err);
-extern void qc_plan_uncredit(QcState *st, QcRing *ring, QcPlan *plan);
+extern void qc_plan_uncredit(QcState *st, QcPlan *plan);
 
 /*
- * Reserve and apply.  now: wall clock, microseconds; monotonic: for deadlines.  State lock; credit held,
- * which it uses up.
+ * Has the ring room for the entry of a plan with credit?  If not: drop the lock, write the ring out, ask again; that
+ * waits for nobody but those who are filling.	State lock.
+ */
+extern bool qc_plan_has_room(const QcRing *ring, const QcPlan *plan);
+
+/*
+ * Reserve and apply.  now: wall clock, microseconds; monotonic: for deadlines.  State lock; room in the ring;
+ * credit held, which it uses up.
  */
 extern void qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size,
 							int64_t now, int64_t monotonic);

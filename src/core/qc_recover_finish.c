@@ -67,7 +67,7 @@ log_entry(QcRecovery *rc, EffectsPutter putter, size_t effects_max, uint64_t epo
 		*put = putter(rc, &w);
 		assert(!w.full);
 		if (*put == 0)
-			qc_plan_uncredit(r->st, r->ring, &small.plan);
+			qc_plan_uncredit(r->st, &small.plan);
 		else
 		{
 			r->changed = true;

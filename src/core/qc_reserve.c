@@ -3,8 +3,8 @@
  *		The second half of a plan's way (qc_plan.h): credit, reserve, fill, WAL body.
  *
  * Invariant: what qc_plan_credit promised is exactly what qc_plan_reserve uses or gives back, so that reserving
- * cannot fail: not for log space, ring space or state objects, and its effects fit the state because they were
- * checked, and their rows pinned, under the same lock.
+ * cannot fail: not for log space or state objects, and its effects fit the state because they were checked, and
+ * their rows pinned, under the same lock.	Room in the ring is what writing it out makes at any time (qc_ring.h).
  */
 #include <assert.h>
 #include <string.h>
@@ -203,6 +203,27 @@ count_cursors(QcState *st, QcPlan *plan)
 	}
 }
 
+bool
+qc_plan_has_room(const QcRing *ring, const QcPlan *plan)
+{
+	return qc_ring_has_room(ring, plan->ring_need);
+}
+
+/* What the entry needs in the ring, and whether it fits there and into log files at all. */
+static QcStatus
+check_size(const QcRing *ring, QcPlan *plan, uint64_t segment_size, QcError *err)
+{
+	plan->ring_need = qc_ring_need(ring, plan->nparts, plan->bytes, &plan->big);
+	if (plan->ring_need > qc_ring_need_max(ring))
+		return qc_error_set(err, QC_LIMIT, "entry touches too many logs for qlog.buffers");
+	for (uint32_t l = 0; l < plan->nlogs; l++)
+	{
+		if (plan->log_record[l] > segment_size / 2)
+			return qc_error_set(err, QC_LIMIT, "log entry is larger than half a log file");
+	}
+	return QC_OK;
+}
+
 QcStatus
 qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, QcLack *lack,
 			   QcExtend *extend, QcError *err)
@@ -215,23 +236,21 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 	if (status != QC_OK)
 		return status;
 	count_cursors(st, plan);
-	plan->ring_need = qc_ring_need(ring, plan->nparts, plan->bytes, &plan->big);
-	if (plan->ring_need > ring->size / 4)
-		return qc_error_set(err, QC_LIMIT, "entry touches too many logs for qlog.buffers");
+	status = check_size(ring, plan, segment_size, err);
+	if (status != QC_OK)
+		return status;
+	if (!qc_plan_has_room(ring, plan))
+	{
+		*lack = QC_LACK_RING;
+		return QC_BUSY;
+	}
 	wants = wants_of(plan);
 	status = promise_objects(st, &wants, urgency_of(plan), err);
 	if (status != QC_OK)
 		return status;
-	if (!qc_ring_credit(ring, plan->ring_need))
-	{
-		give_back(st, &wants, QC_CLASS_COUNT);
-		*lack = QC_LACK_RING;
-		return QC_BUSY;
-	}
 	status = promise_logs(st, plan, segment_size, extend, err);
 	if (status != QC_OK)
 	{
-		qc_ring_uncredit(ring, plan->ring_need);
 		give_back(st, &wants, QC_CLASS_COUNT);
 		*lack = status == QC_BUSY ? QC_LACK_LOG : QC_LACK_NOTHING;
 		return status;
@@ -242,14 +261,13 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 }
 
 void
-qc_plan_uncredit(QcState *st, QcRing *ring, QcPlan *plan)
+qc_plan_uncredit(QcState *st, QcPlan *plan)
 {
 	Wants		wants = wants_of(plan);
 
 	assert(plan->credited && plan->seq == 0);
 	pin_queues(st, plan, false);
 	release_logs(st, plan);
-	qc_ring_uncredit(ring, plan->ring_need);
 	give_back(st, &wants, QC_CLASS_COUNT);
 	plan->credited = false;
 }

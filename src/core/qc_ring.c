@@ -51,28 +51,16 @@ qc_ring_need(const QcRing *ring, uint32_t nparts, uint64_t bytes, bool *big)
 	return *big ? need - ROUND16(bytes) : need;
 }
 
-/*
- * An entry never wraps, so each may waste the rest of the buffer once: with `need` at most an eighth (part tables of
- * 4,096 logs fit that), keeping a quarter free is always enough for one wrap of outstanding credits.
- */
+/* An entry never wraps: one that does not fit before the end of the buffer takes the rest of it as well. */
 bool
-qc_ring_credit(QcRing *ring, uint64_t need)
+qc_ring_has_room(const QcRing *ring, uint64_t need)
 {
-	uint64_t	used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
-		atomic_load_explicit(&ring->written, memory_order_acquire);
+	uint64_t	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	uint64_t	used = head - atomic_load_explicit(&ring->written, memory_order_acquire);
+	uint64_t	to_end = ring->size - head % ring->size;
 
-	assert(need <= ring->size / 4);
-	if (used + ring->credit + need > ring->size - ring->size / 4)
-		return false;
-	ring->credit += need;
-	return true;
-}
-
-void
-qc_ring_uncredit(QcRing *ring, uint64_t need)
-{
-	assert(ring->credit >= need);
-	ring->credit -= need;
+	assert(need <= qc_ring_need_max(ring));
+	return used + need + (to_end < need ? to_end : 0) <= ring->size;
 }
 
 QcRingEntry *
@@ -82,7 +70,7 @@ qc_ring_take(QcRing *ring, uint64_t need, uint64_t seq, uint32_t nparts)
 	uint64_t	to_end = ring->size - head % ring->size;
 	QcRingEntry *entry;
 
-	qc_ring_uncredit(ring, need);
+	assert(qc_ring_has_room(ring, need));
 	if (to_end < need)
 	{
 		/*
@@ -104,7 +92,6 @@ qc_ring_take(QcRing *ring, uint64_t need, uint64_t seq, uint32_t nparts)
 	entry->size = (uint32_t) need;
 	entry->nparts = nparts;
 	atomic_store_explicit(&entry->filled, 0, memory_order_relaxed);
-	assert(head + need - atomic_load_explicit(&ring->written, memory_order_relaxed) <= ring->size);
 	atomic_store_explicit(&ring->head, head + need, memory_order_release);
 	return entry;
 }

@@ -7,6 +7,10 @@
  * any lock, and freed by whoever writes it out under the write lock.  `head` and `written` only grow;
  * an entry never wraps around the end.
  *
+ * Room in the ring is never promised: bytes stand in it only from the reservation until they are written
+ * out, and between the two nobody waits for room.  So whoever finds none writes out what stands there and
+ * has an empty ring, however many credits for log space are open.
+ *
  * Invariant: written_seq <= last reserved seq, durable_seq <= written_seq; both without gaps.
  */
 #ifndef QC_RING_H
@@ -39,7 +43,6 @@ typedef struct QcRingEntry
 typedef struct QcRing
 {
 	uint64_t	size;
-	uint64_t	credit;			/* state lock: bytes promised */
 	_Atomic uint64_t head;		/* state lock to change */
 	_Atomic uint64_t written;	/* write lock to change */
 	_Atomic uint64_t written_seq;
@@ -55,11 +58,17 @@ extern QcRing *qc_ring_init(void *block, uint64_t size, uint64_t last_seq);
 /* Ring bytes of an entry with these parts and record bytes; big ones keep their bytes outside. */
 extern uint64_t qc_ring_need(const QcRing *ring, uint32_t nparts, uint64_t bytes, bool *big);
 
-/* Promise; false = no room now: write out what is filled and try again. */
-extern bool qc_ring_credit(QcRing *ring, uint64_t need);
-extern void qc_ring_uncredit(QcRing *ring, uint64_t need);
+/* The most that one entry may need: an empty ring has room for it wherever its head stands. */
+static inline uint64_t
+qc_ring_need_max(const QcRing *ring)
+{
+	return ring->size / 4;
+}
 
-/* Take the room out of the credit: cannot fail. parts and bytes follow the header. */
+/* Is there room now?  If not, qc_ring_write through the last reserved seq makes it.  State lock. */
+extern bool qc_ring_has_room(const QcRing *ring, uint64_t need);
+
+/* Take room that is there (qc_ring_has_room under the same lock). parts and bytes follow the header. */
 extern QcRingEntry *qc_ring_take(QcRing *ring, uint64_t need, uint64_t seq, uint32_t nparts);
 extern void qc_ring_fill(QcRingEntry *entry);	/* bytes and parts are complete */
 

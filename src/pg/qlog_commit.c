@@ -58,6 +58,27 @@ wake_checkpointer(void)
 }
 
 void
+qlog_lock_for(const QcPlan *plan)
+{
+	QcError		err;
+
+	Assert(CritSectionCount > 0 && plan->credited);
+	for (;;)
+	{
+		uint64		seq;
+
+		qlog_lock_state();
+		if (qc_plan_has_room(qlog_ring, plan))
+			return;
+		seq = qlog_state->seq;
+		qlog_unlock_state();
+		qc_error_clear(&err);
+		if (!qlog_write_noerror(seq, &err))
+			qlog_report(PANIC, &err, "could not write to the log");
+	}
+}
+
+void
 qlog_reserve_locked(QcPlan *plan)
 {
 	Assert(CritSectionCount > 0);
@@ -80,12 +101,12 @@ qlog_fill(QcPlan *plan)
 	wake_checkpointer();
 }
 
-/* Reserve under the state lock and fill. */
+/* Reserve when there is room in the ring, and fill. */
 static void
 append(QcPlan *plan)
 {
 	START_CRIT_SECTION();
-	qlog_lock_state();
+	qlog_lock_for(plan);
 	qlog_reserve_locked(plan);
 	qlog_unlock_state();
 	qlog_fill(plan);
@@ -202,7 +223,7 @@ qlog_commit_abort(QcPlan *plan)
 	else if (plan->credited)
 	{
 		qlog_lock_state();
-		qc_plan_uncredit(qlog_state, qlog_ring, plan);
+		qc_plan_uncredit(qlog_state, plan);
 		qlog_unlock_state();
 	}
 }
@@ -225,7 +246,7 @@ try_once(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context
 		if (reserved)
 			qlog_reserve_locked(plan);
 		else
-			qc_plan_uncredit(qlog_state, qlog_ring, plan);
+			qc_plan_uncredit(qlog_state, plan);
 		if (reserved && done != NULL)
 			done(context, plan);
 	}
@@ -324,6 +345,6 @@ void
 qlog_submit_cancel(QcSmallPlan *small)
 {
 	qlog_lock_state();
-	qc_plan_uncredit(qlog_state, qlog_ring, &small->plan);
+	qc_plan_uncredit(qlog_state, &small->plan);
 	qlog_unlock_state();
 }

@@ -44,7 +44,7 @@ extern uint64 qlog_submit_plan(QcPlan *plan, bool in_wal);
 
 /*
  * Credit now, use later where nothing may be raised (release at ABORT, pop_commit at COMMIT): small must live
- * until qlog_submit_held or qlog_submit_cancel.
+ * until qlog_submit_held or qlog_submit_cancel.  The credit holds up nobody else, however long it stands.
  */
 extern void qlog_submit_hold(QcSmallPlan *small);
 extern uint64 qlog_submit_held(QcSmallPlan *small);
@@ -78,7 +78,13 @@ extern void qlog_log_abandon(uint64 log);
 /* Zero-fill as told, unless somebody else has done so meanwhile. */
 extern QcStatus qlog_extend(const QcExtend *extend, QcError *err);
 
-/* Between the parts of a commit (qlog_commit.c, qlog_guard.c), in one critical section: reserve under the state lock. */
+/*
+ * Between the parts of a commit (qlog_commit.c, qlog_guard.c), in one critical section: take the state lock at a moment
+ * when the ring has room for the plan, which has credit; PANIC when the ring cannot be written out.
+ */
+extern void qlog_lock_for(const QcPlan *plan);
+
+/* ... reserve, still under that lock. */
 extern void qlog_reserve_locked(QcPlan *plan);
 
 /* ... and fill what was reserved, without it.	PANIC when a big entry cannot be written. */

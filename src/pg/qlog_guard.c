@@ -50,7 +50,7 @@ qlog_confirm_release(QlogConfirm *confirm)
 	if (!confirm->small.plan.credited)
 		return;
 	qlog_lock_state();
-	qc_plan_uncredit(qlog_state, qlog_ring, &confirm->small.plan);
+	qc_plan_uncredit(qlog_state, &confirm->small.plan);
 	qlog_unlock_state();
 }
 
@@ -132,7 +132,7 @@ qlog_guard_confirm(QlogConfirm *confirm, uint64 seq, XLogRecPtr lsn, uint32 deci
 	uint32		n;
 
 	START_CRIT_SECTION();
-	qlog_lock_state();
+	qlog_lock_for(plan);
 	n = reserve_confirm(confirm, seq, lsn, decisions);
 	qlog_unlock_state();
 	qlog_fill(plan);
@@ -202,7 +202,7 @@ qlog_guard_reserve(QcPlan *plan)
 	bool		own;
 
 	Assert(own_confirm.small.plan.credited);
-	qlog_lock_state();
+	qlog_lock_for(plan);
 	own = qlog_shared->nguards == 0;
 	if (own)
 		qlog_guard_flag(true);

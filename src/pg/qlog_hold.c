@@ -11,6 +11,7 @@
 #include "qlog_stage.h"
 
 #define LEASES_FIRST 4			/* of a subtransaction's first credit */
+#define LEASES_MAX	1024		/* of one credit, which is used up under one hold of the state lock */
 
 typedef struct Hold
 {
@@ -68,6 +69,7 @@ void
 qlog_hold_prepare(void)
 {
 	uint32		below = qlog_stage_enter();
+	uint32		from;
 	uint32		n = 0;
 	Hold	   *hold;
 
@@ -83,20 +85,20 @@ qlog_hold_prepare(void)
 		holds = repalloc(holds, maxholds * 2 * sizeof(Hold *));
 		maxholds *= 2;
 	}
-	for (uint32 i = below; i < nholds; i++)
-		n += holds[i]->n;
 
-	/* One credit for all leases of this subtransaction takes the place of those it has. */
+	/* A larger credit takes the place of this subtransaction's last ones, which are used up. */
+	for (from = nholds; from > below && n + holds[from - 1]->n <= LEASES_MAX / 2; from--)
+		n += holds[from - 1]->n;
 	hold = make_hold(Max(n * 2, LEASES_FIRST));
-	for (uint32 i = below; i < nholds; i++)
+	for (uint32 i = from; i < nholds; i++)
 	{
 		memcpy(hold->leases + hold->n, holds[i]->leases, holds[i]->n * sizeof(uint64));
 		hold->n += holds[i]->n;
 		qlog_submit_cancel(&holds[i]->small);
 		drop_hold(holds[i]);
 	}
-	holds[below] = hold;
-	nholds = below + 1;
+	holds[from] = hold;
+	nholds = from + 1;
 }
 
 void

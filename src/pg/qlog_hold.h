@@ -3,8 +3,8 @@
  *		Leases that pops of the current transaction have taken, and the log credit with which they will end.
  *
  * A lease must be released when its (sub)transaction rolls back, and confirmed when it commits; at both moments nothing
- * may be raised any more.  So the credit is taken before the pop.	Leases of one subtransaction share one credit, which
- * is replaced by one of twice the size when it is used up.
+ * may be raised any more.  So the credit is taken before the pop.	Leases of one subtransaction share credits, of which
+ * the last is replaced by one of twice the size when it is used up, up to a limit.
  *
  * Callers: fn_pop.c; qlog_stage.c and qlog_xact.c at the end of (sub)transactions.
  */

@@ -8,13 +8,9 @@
 #include "qlog_commit.h"
 
 #include "miscadmin.h"
-#include "storage/latch.h"
 
-#include "qlog_compat.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
-
-#define ROOM_WAIT_MS 2
 
 /* Is the extension still the one that the log needs?	State lock. */
 static bool
@@ -61,14 +57,7 @@ qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err)
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	seq = qlog_state->seq;
 	LWLockRelease(&qlog_shared->state_lock);
-	if (atomic_load(&qlog_ring->written_seq) < seq)
-		return qlog_write_noerror(seq, err) ? QC_OK : err->code;
-
-	/* Everything is written: the room is promised to transactions that are about to commit. */
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ROOM_WAIT_MS,
-					 QLOG_WAIT_EVENT("QlogRoom"));
-	ResetLatch(MyLatch);
-	return QC_OK;
+	return qlog_write_noerror(seq, err) ? QC_OK : err->code;
 }
 
 QcStatus

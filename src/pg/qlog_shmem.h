@@ -6,7 +6,7 @@
  * taken and released, never the reverse.  extend is taken holding none and held over I/O (only those who
  * lack room wait for it); under it the state lock is taken briefly.
  *
- *	 state	everything in QcState, log tails and credits, ring->head and ring->credit, guard flags.	 Short,
+ *	 state	everything in QcState, log tails and credits, ring->head, guard flags.	 Short,
  *			never over I/O, palloc or a wait.  Exclusive to change, shared for views.
  *	 write	writing the ring out: ring->written, written_seq, dirty logs.
  *	 sync	one leader syncs dirty files and publishes durable_seq; followers wait for it with

@@ -192,7 +192,6 @@ check_promises(Found *found)
 		expect(found, class_names[i], st->mem.pools[i].nreserved, 0);
 	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
 		expect(found, "a credit in a log", log->credit, 0);
-	expect(found, "the credit in the ring", found->server->ring->credit, 0);
 	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
 		 queue = QC_AT(st, QcQueue, queue->all.next))
 		expect(found, "pins of a queue", queue->pins, 0);

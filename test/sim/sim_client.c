@@ -618,7 +618,7 @@ rollback(Work *work)
 	if (work->planned && work->plan.seq != 0)
 		sim_settle(work->p, &work->plan, false, 0);
 	else if (work->planned)
-		qc_plan_uncredit(st, work->server->ring, &work->plan);
+		qc_plan_uncredit(st, &work->plan);
 	unpin_leases(work);
 	if (work->log_made && qc_log_by_id(st, work->create.log)->nqueues == 0)
 		qc_log_abandon(st, qc_log_by_id(st, work->create.log));

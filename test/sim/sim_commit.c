@@ -52,10 +52,7 @@ make_room(SimProc *p, QcLack lack, const QcExtend *extend)
 
 	if (lack == QC_LACK_LOG)
 		return sim_extend(p, extend);
-	if (atomic_load(&server->ring->written_seq) < server->st->seq)
-		return sim_write(p, server->st->seq) ? QC_OK : p->err.code;
-	sim_pause(p);
-	return QC_OK;
+	return sim_write(p, server->st->seq) ? QC_OK : p->err.code;
 }
 
 QcStatus
@@ -178,9 +175,20 @@ sim_wal_flush_to(SimProc *p, uint64_t lsn)
 
 /* ---- entries ---- */
 
+void
+sim_wait_room(SimProc *p, const QcPlan *plan)
+{
+	while (!qc_plan_has_room(p->server->ring, plan) && !sim_world_failed(p->world))
+	{
+		if (!sim_write(p, p->server->st->seq))
+			sim_broken(p, "writing the ring");
+	}
+}
+
 static void
 reserve(SimProc *p, QcPlan *plan)
 {
+	sim_wait_room(p, plan);
 	qc_plan_reserve(p->server->st, p->server->ring, plan, p->world->config.segment, p->world->now,
 					p->world->monotonic);
 }
@@ -242,7 +250,7 @@ try_once(SimProc *p, QcSmallPlan *small, SimChoose choose_effects, SimDone done,
 	*reserved = choose_effects == NULL || choose_effects(context, p, small);
 	if (!*reserved)
 	{
-		qc_plan_uncredit(server->st, server->ring, &small->plan);
+		qc_plan_uncredit(server->st, &small->plan);
 		return QC_OK;
 	}
 	reserve(p, &small->plan);

@@ -29,7 +29,7 @@ void
 sim_confirm_release(SimProc *p)
 {
 	if (p->confirm.small.plan.credited)
-		qc_plan_uncredit(p->server->st, p->server->ring, &p->confirm.small.plan);
+		qc_plan_uncredit(p->server->st, &p->confirm.small.plan);
 }
 
 /* Is there a joint entry up to seq whose WAL record is not inserted? */
@@ -71,6 +71,7 @@ confirm(SimProc *p, uint64_t seq, uint64_t lsn, uint32_t decisions)
 	QcWriter	w = qc_plan_small_writer(&p->confirm.small);
 	uint32_t	n = 0;
 
+	sim_wait_room(p, &p->confirm.small.plan);
 	if (decisions > 0)
 		n = qc_open_decisions(server->st, SIM_TIMELINE, lsn, decisions, &w);
 	qc_effect_put(&w, QC_EFFECT_CONFIRM, &fixed, 0);
@@ -99,9 +100,11 @@ bool
 sim_guard_reserve(SimProc *p, QcPlan *plan)
 {
 	SimServer  *server = p->server;
-	bool		own = server->nguards == 0;
+	bool		own;
 
 	assert(p->confirm.small.plan.credited);
+	sim_wait_room(p, plan);
+	own = server->nguards == 0;
 	if (own)
 		p->delay = true;
 	qc_plan_reserve(server->st, server->ring, plan, p->world->config.segment, p->world->now,

@@ -318,11 +318,12 @@ sim_pops_end(SimClient *client, bool committed)
 
 	if (!client->end.plan.credited)
 		return;
+	sim_wait_room(p, &client->end.plan);
 	w = qc_plan_small_writer(&client->end);
 	n = put_ends(client, &w, committed);
 	if (n == 0)
 	{
-		qc_plan_uncredit(p->server->st, p->server->ring, &client->end.plan);
+		qc_plan_uncredit(p->server->st, &client->end.plan);
 		return;
 	}
 	qc_plan_small_done(&client->end, &w, n);

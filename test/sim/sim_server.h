@@ -188,6 +188,9 @@ extern QcStatus sim_extend(SimProc *p, const QcExtend *extend);
 extern bool sim_write(SimProc *p, uint64_t seq);
 extern void sim_flush(SimProc *p, uint64_t seq);
 extern void sim_wal_flush_to(SimProc *p, uint64_t lsn);
+
+/* Return at a moment when the ring has room for the plan; the next pause may end it. */
+extern void sim_wait_room(SimProc *p, const QcPlan *plan);
 extern void sim_append(SimProc *p, QcPlan *plan);
 extern void sim_settle(SimProc *p, QcPlan *plan, bool committed, uint64_t lsn);
 
