@@ -85,7 +85,7 @@ COMMENT ON FUNCTION queue_pop(text, int, text, text, interval, interval, boolean
 CREATE FUNCTION queue_ack(lease_id bigint, message_ids uuid[] DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_ack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_ack(bigint, uuid[]) IS
-'Acknowledges messages of a lease, at COMMIT, with the table changes of the transaction. message_ids: NULL = all of the lease; ids that it does not hold are ignored, repeats count once. Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 25006.';
+'Acknowledges messages of a lease, at COMMIT, with the table changes of the transaction. message_ids: NULL = all of the lease; ids that it does not hold are ignored, repeats count once. Returns how many; 0 when the lease is gone. Repeating the ack of a lease that was acknowledged whole returns its count again, but makes COMMIT fail with 40001 when the transaction does anything else. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 25006.';
 
 CREATE FUNCTION queue_nack(lease_id bigint, message_ids uuid[] DEFAULT NULL, retry_after interval DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_nack' LANGUAGE C VOLATILE PARALLEL UNSAFE;

@@ -150,6 +150,7 @@ qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect, 
 		if (status != QC_OK)
 			return status;
 	}
+	lease->taken = lease->nslots;
 	queue->popped += lease->nslots;
 	queue->last_pop = created_at;
 	qc_dirty_queue(st, queue);

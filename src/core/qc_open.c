@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_answer.h"
 #include "qc_apply.h"
 #include "qc_catalog.h"
 #include "qc_lease.h"
@@ -105,6 +106,10 @@ settle_ack(QcState *st, const QcOpenItem *item)
 	if (lease != NULL)
 	{
 		n = qc_lease_done(st, lease, partition, item->first, item->count);
+		if (item->kind == QC_OPEN_ACK)
+			lease->acked += n;
+		if (lease->nslots == 0 && lease->acked == lease->taken)
+			qc_answer_remember(st, lease->id, queue->id, lease->acked);
 		(void) qc_lease_end_if_empty(st, lease);
 	}
 	group = qc_group_by_id(st, queue, item->group);

@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#include "qc_answer.h"
+
 typedef struct Dump
 {
 	QcState    *st;
@@ -87,6 +89,15 @@ dump_mark(Dump *d)
 		qc_put_u64(w, st->epochs[i].epoch);
 		qc_put_u64(w, st->epochs[i].first_seq);
 		qc_put_u32(w, st->epochs[i].timeline);
+	}
+	qc_put_u32(w, qc_answers_stored(st));
+	for (uint32_t i = 0; i < qc_answers_stored(st); i++)
+	{
+		const QcAnswer *answer = qc_answer_stored(st, i);
+
+		qc_put_u64(w, answer->lease);
+		qc_put_u64(w, answer->queue);
+		qc_put_u32(w, answer->count);
 	}
 	end_row(d, at, 0);
 }
@@ -232,6 +243,8 @@ dump_lease(Dump *d, QcRef ref)
 	qc_put_u64(w, (uint64_t) lease->leased_at);
 	qc_put_u64(w, lease->pin_seq);
 	qc_put_u8(w, lease->committed != 0);
+	qc_put_u32(w, lease->taken);
+	qc_put_u32(w, lease->acked);
 	end_row(d, at, 1);
 }
 
@@ -395,7 +408,7 @@ clear_list(QcState *st, RowList *list)
 uint64_t
 qc_rows_estimate(const QcState *st)
 {
-	return 4096 + (uint64_t) st->ndirty * 300 + (uint64_t) st->nopens * 300;
+	return 16384 + (uint64_t) st->ndirty * 300 + (uint64_t) st->nopens * 300;
 }
 
 QcStatus

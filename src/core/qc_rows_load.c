@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_answer.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
 #include "qc_lease.h"
@@ -54,6 +55,27 @@ get_name(QcReader *r)
 }
 
 static QcStatus
+load_answers(Row *row, QcError *err)
+{
+	QcReader   *r = &row->value;
+	uint32_t	n = qc_get_u32(r);
+
+	if (r->bad || n > QC_ANSWERS_STORED)
+		return broken("answers", err);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	lease = qc_get_u64(r);
+		uint64_t	queue = qc_get_u64(r);
+		uint32_t	count = qc_get_u32(r);
+
+		if (r->bad || lease == 0)
+			return broken("answers", err);
+		qc_answer_remember(row->st, lease, queue, count);
+	}
+	return QC_OK;
+}
+
+static QcStatus
 load_mark(Row *row, QcError *err)
 {
 	QcState    *st = row->st;
@@ -75,7 +97,7 @@ load_mark(Row *row, QcError *err)
 		st->epochs[i].first_seq = qc_get_u64(r);
 		st->epochs[i].timeline = qc_get_u32(r);
 	}
-	return QC_OK;
+	return load_answers(row, err);
 }
 
 static QcStatus
@@ -249,6 +271,8 @@ load_lease(Row *row, QcError *err)
 	if (lease->pin_seq == QC_PIN_PROMISED)
 		lease->pin_seq = 0;		/* that transaction did not live to reserve its entry */
 	lease->committed = qc_get_u8(r);
+	lease->taken = qc_get_u32(r);
+	lease->acked = qc_get_u32(r);
 	return QC_OK;
 }
 

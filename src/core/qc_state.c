@@ -9,6 +9,7 @@
 
 #include <xxhash.h>
 
+#include "qc_answer.h"
 #include "qc_cursor.h"
 #include "qc_effect.h"
 #include "qc_index.h"
@@ -56,7 +57,7 @@ fixed_size(const QcStateConfig *config)
 	table_sizes(config->state_bytes, sizes);
 	for (int i = 0; i < QC_TABLES; i++)
 		bytes += (uint64_t) sizes[i] * sizeof(QcRef);
-	return bytes;
+	return bytes + qc_answers_size(config->state_bytes);
 }
 
 uint64_t
@@ -89,7 +90,8 @@ qc_state_init(void *block, const QcStateConfig *config)
 		tables[i]->nbuckets = sizes[i];
 		at += (uint64_t) sizes[i] * sizeof(QcRef);
 	}
-	assert(at == fixed);
+	assert(at % sizeof(uint64_t) == 0 && at + qc_answers_size(config->state_bytes) == fixed);
+	qc_answers_init(st, at, config->state_bytes);
 	st->next_queue_id = 1;
 	st->next_partition_id = 1;
 	st->max_slots = config->max_slots != 0 ? config->max_slots : QC_SLOTS_MAX;

@@ -202,6 +202,8 @@ typedef struct QcLease
 	int64_t		leased_at;		/* wall clock */
 	QcRef		timer;
 	uint32_t	committed;		/* pop_commit applied */
+	uint32_t	taken;			/* messages delivered under it */
+	uint32_t	acked;			/* of these, acknowledged */
 	QcDirty		dirty;
 	QcLink		all;
 } QcLease;
@@ -347,6 +349,11 @@ typedef struct QcState
 	QcRef		dirty_opens;
 	uint32_t	ndirty;			/* rows in these lists */
 	uint32_t	nopens;
+
+	/* Acknowledged leases that are remembered (qc_answer.h). */
+	uint64_t	answers;		/* byte offset in the block */
+	uint64_t	nanswers;		/* ever remembered */
+	uint32_t	answers_max;
 
 	uint64_t	wheel_tick;		/* every timer below it has fired */
 	uint32_t	ntimers;

@@ -14,6 +14,8 @@
 #include "qlog_lookup.h"
 #include "qlog_shmem.h"
 
+#include "../core/qc_answer.h"
+
 #define SPOTS_FIRST		128
 #define REMEMBER_MAX	10000
 
@@ -256,6 +258,50 @@ qlog_lease_ranges(const QlogLease *lease, uint32 *nranges)
 	return ranges;
 }
 
+/*
+ * The answer to an acknowledgement of a lease that is gone: when it was acknowledged whole, and is remembered, the count of
+ * then (of the ids that are given, at most); otherwise 0.
+ */
+static int64
+repeated_ack(uint64 id, bool by_id, Datum message_ids)
+{
+	const QcAnswer *answer;
+	QcQueue    *queue;
+	char		name[QLOG_NAME_MAX];
+	QlogName	queue_name = {name, 0};
+	Oid			owner = InvalidOid;
+	int64		count = 0;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	answer = qc_answer_find(qlog_state, id);
+	queue = answer == NULL ? NULL : qc_queue_by_id(qlog_state, answer->queue);
+	if (queue != NULL && queue->database == MyDatabaseId && queue->state != QC_QUEUE_DEAD)
+	{
+		count = answer->count;
+		owner = queue->owner;
+		queue_name.len = queue->name_len;
+		memcpy(name, qc_name_at(qlog_state, queue->name), queue->name_len);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	if (count == 0)
+		return 0;
+	qlog_acl_check_use(owner, queue_name);
+	if (by_id)
+	{
+		uint32		nids;
+		uint8	   *ids = sorted_ids(message_ids, &nids);
+		int64		distinct = 0;
+
+		for (uint32 i = 0; i < nids; i++)
+			distinct += i == 0 || compare_ids(ids + (size_t) (i - 1) * QC_ID_SIZE,
+											  ids + (size_t) i * QC_ID_SIZE) != 0;
+		count = Min(count, distinct);
+	}
+	if (count > 0)
+		qlog_stage_repeated(id);
+	return count;
+}
+
 int64
 qlog_lease_ack(uint64 id, bool by_id, Datum message_ids)
 {
@@ -264,7 +310,7 @@ qlog_lease_ack(uint64 id, bool by_id, Datum message_ids)
 	uint32		nranges;
 
 	if (!qlog_lease_look(id, by_id && !qlog_lease_remembered(id), &lease))
-		return 0;
+		return repeated_ack(id, by_id, message_ids);
 	qlog_lease_select(&lease, by_id, message_ids);
 	if (lease.nspots == 0)
 		return 0;

@@ -40,8 +40,9 @@ extern void qlog_lease_select(QlogLease *lease, bool by_id, Datum message_ids);
 extern QcAckItem *qlog_lease_ranges(const QlogLease *lease, uint32 *nranges);
 
 /*
- * Stage the acknowledgement of the lease, or of the messages with these ids.	 Returns how many messages are meant, 0 when
- * the lease is gone.
+ * Stage the acknowledgement of the lease, or of the messages with these ids.	 Returns how many messages are meant; when
+ * the lease is gone, the count of its acknowledgement if that is remembered (nothing is staged but the duty of the
+ * transaction to have no other work), otherwise 0.
  */
 extern int64 qlog_lease_ack(uint64 id, bool by_id, Datum message_ids);
 

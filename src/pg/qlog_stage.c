@@ -341,6 +341,19 @@ qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nrang
 }
 
 void
+qlog_stage_repeated(uint64 lease)
+{
+	(void) enter_with(sizeof(QlogDone));
+	qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
+						   sizeof(QlogDone), 16);
+	qlog_stage.done[qlog_stage.ndone++] = (QlogDone)
+	{
+		.lease = lease
+	};
+	qlog_stage.bytes += sizeof(QlogDone);
+}
+
+void
 qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint64 partition, QlogName name)
 {
 	QlogChange *change;

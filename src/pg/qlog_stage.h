@@ -53,7 +53,7 @@ typedef struct QlogChange
 	char		name[QLOG_NAME_MAX];
 } QlogChange;
 
-/* Positions of a lease that are acknowledged or rejected. */
+/* Positions of a lease that are acknowledged or rejected; none of them: the lease had been acknowledged before. */
 typedef struct QlogDone
 {
 	uint64		lease;
@@ -100,6 +100,11 @@ extern void qlog_stage_message(const QlogTarget *target, const QcMessage *messag
 
 /* Positions of a lease are done at COMMIT; the caller has found them in the lease. */
 extern void qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nranges);
+
+/*
+ * The transaction was told that a lease had been acknowledged before: it may commit only when it has no other work.
+ */
+extern void qlog_stage_repeated(uint64 lease);
 
 /* The message goes to the lane and the leased position ends; lane and lane_position of dead are filled in here. */
 extern void qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *message);

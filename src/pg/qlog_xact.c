@@ -308,6 +308,27 @@ unpin_leases(void)
 	npinned = 0;
 }
 
+/*
+ * The other half of a transaction that repeats an acknowledgement would happen twice: that of the first one has happened
+ * with it (doc/contract.md).
+ */
+static void
+refuse_repeated(void)
+{
+	if (qlog_stage.nops == 0 && !FullTransactionIdIsValid(GetTopFullTransactionIdIfAny()))
+		return;
+	for (uint32 i = 0; i < qlog_stage.ndone; i++)
+	{
+		if (qlog_stage.done[i].count == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("lease " INT64_FORMAT " has been acknowledged before",
+							(int64) qlog_stage.done[i].lease),
+					 errdetail("The transaction repeats an acknowledgement that has committed, and has other work as well."),
+					 errhint("Do not repeat that work: it committed with the acknowledgement.")));
+	}
+}
+
 /* Build the plan and take what it needs; a joint one is logged here. */
 static void
 pre_commit(void)
@@ -318,6 +339,7 @@ pre_commit(void)
 	uint64		xid;
 	QcError		err;
 
+	refuse_repeated();
 	if (qlog_stage.nops == 0)
 	{
 		qlog_stage.closed = true;
