@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "qc_catalog.h"
+#include "qc_lane.h"
 #include "qc_lease.h"
 
 #define OF_PARTITION offsetof(QcPending, of_partition)
@@ -175,6 +176,33 @@ apply_ack(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *er
 	return QC_OK;
 }
 
+/* The copy in the dead lane; *ref = 0 when a later entry has dropped the lane (recovery). */
+static QcStatus
+add_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcRef *ref, QcError *err)
+{
+	QcPartition *lane = qc_partition_by_id(st, dead->lane);
+	QcLaneItem *item;
+
+	*ref = 0;
+	if (lane == NULL)
+		return unknown_partition(st, apply, dead->lane, err);
+	if (dead->lane_position >= lane->next ||
+		(lane->items.tail != 0 &&
+		 QC_AT(st, QcLaneItem, lane->items.tail)->position >= dead->lane_position))
+		return qc_error_set(err, QC_DAMAGED, "dead letter at position %llu does not follow in lane %llu",
+							(unsigned long long) dead->lane_position,
+							(unsigned long long) dead->lane);
+	item = qc_lane_add(st, lane, dead->lane_position, !apply->recovering);
+	if (item == NULL)
+		return full(err);
+	item->target = dead->partition;
+	item->origin = dead->position;
+	item->attempt = dead->attempt;
+	item->reason = dead->cause;
+	*ref = QC_REF(st, item);
+	return QC_OK;
+}
+
 static QcStatus
 apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 {
@@ -182,6 +210,8 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 		.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
 	QcStatus	status = reach_answered(st, apply, dead->partition, dead->position, 1, err);
 
+	if (status == QC_OK)
+		status = add_dead(st, apply, dead, &item.lane_item, err);
 	return status == QC_OK ? add_item(st, apply, &item, err) : status;
 }
 

@@ -10,6 +10,7 @@
 
 #include "qc_cursor.h"
 #include "qc_index.h"
+#include "qc_lane.h"
 
 #define ALL			offsetof(QcQueue, all)
 #define OF_QUEUE	offsetof(QcPartition, of_queue)
@@ -347,8 +348,9 @@ qc_queue_sweep(QcState *st, uint32_t budget)
 		while ((partition = QC_AT(st, QcPartition, queue->partitions.head)) != NULL &&
 			   partition->pending.head == 0 && queue->pins == 0)
 		{
-			if (budget-- == 0)
+			if (budget == 0 || !qc_lane_sweep(st, partition, &budget))
 				return true;
+			budget -= budget > 0;
 			partition_free(st, queue, partition);
 		}
 

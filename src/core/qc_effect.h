@@ -54,7 +54,7 @@
 	EFFECT(7, NACK, nack, QcNack, \
 		U64(lease) U64(delay_us) STR(reason), U64(partition) U64(first) U32(count)) \
 	EFFECT(8, DEAD, dead, QcDead, \
-		U64(lease) U64(group) U64(partition) U64(position) U32(attempt) U64(lane) U64(lane_position) STR(reason), \
+		U64(lease) U64(group) U64(partition) U64(position) U32(attempt) U64(lane) U64(lane_position) U8(cause) STR(reason), \
 		QC_NO_ITEMS) \
 	EFFECT(9, RENEW, renew, QcRenew, \
 		U64(lease) U64(lease_us), QC_NO_ITEMS) \
@@ -78,6 +78,13 @@
 #define QC_RELEASE_ABORT	1	/* the transaction of the pop rolled back */
 #define QC_RELEASE_EXPIRED	2	/* the lease's time was over */
 #define QC_RELEASE_LOST		3	/* recovery found no commit of the pop */
+
+/* values of QcDead.cause */
+#define QC_DEAD_REJECTED	1	/* its consumer said so */
+#define QC_DEAD_NACKED		2	/* given back once more than retry_limit allows */
+#define QC_DEAD_ABORTED		3	/* its consumer's transaction rolled back once too often */
+#define QC_DEAD_EXPIRED		4	/* its lease expired once too often */
+#define QC_DEAD_LOST		5	/* its consumer was gone after a crash once too often */
 
 /* values of QcPartitionCreate.lane */
 #define QC_LANE_NONE		0	/* an ordinary partition */

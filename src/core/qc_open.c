@@ -11,6 +11,7 @@
 #include "qc_answer.h"
 #include "qc_apply.h"
 #include "qc_catalog.h"
+#include "qc_lane.h"
 #include "qc_lease.h"
 
 #define ALL offsetof(QcOpen, all)
@@ -116,9 +117,7 @@ settle_ack(QcState *st, const QcOpenItem *item)
 	cursor = group == NULL ? NULL : qc_cursor_of(st, partition, group);
 	if (n < item->count && cursor != NULL)
 		(void) qc_cursor_done(st, cursor, item->first, item->count);
-	if (item->kind == QC_OPEN_DEAD)
-		queue->dead++;
-	else
+	if (item->kind == QC_OPEN_ACK)
 		queue->acked += item->count;
 	qc_dirty_queue(st, queue);
 }
@@ -132,6 +131,8 @@ settle_item(QcState *st, const QcOpenItem *item, bool committed)
 	{
 		if (committed)
 			settle_ack(st, item);
+		if (item->lane_item != 0)
+			qc_lane_settle(st, QC_AT(st, QcLaneItem, item->lane_item), committed);
 		return;
 	}
 	queue = qc_queue_by_id(st, item->partition);

@@ -357,14 +357,14 @@ put_dead(Builder *b, uint32_t op, QcWriter *w)
 {
 	QcPlan	   *plan = b->plan;
 	QcDead		dead = b->ops[op].dead;
-	size_t		reason = 2 + (size_t) dead.reason.len;
+	size_t		rest = 1 + 2 + (size_t) dead.reason.len;	/* cause and reason */
 
 	dead.lane = b->ops[op].partition;
 	dead.lane_position = 0;
 	qc_effect_put(w, QC_EFFECT_DEAD, &dead, 0);
 	plan->deads[plan->ndeads++] = (QcPlanDead)
 	{
-		w->len - reason - 8, b->op_append[op], b->op_index[op]
+		w->len - rest - 8, b->op_append[op], b->op_index[op]
 	};
 	plan->neffects++;
 }
@@ -422,6 +422,9 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 			needs->nitems += effect->nitems;
 			break;
 		case QC_EFFECT_DEAD:
+			needs->nitems++;
+			needs->nlane_items++;
+			break;
 		case QC_EFFECT_QUEUE_DROP:
 			needs->nitems++;
 			break;

@@ -84,6 +84,7 @@ typedef struct QcPlanNeeds
 	uint32_t	nindex;
 	uint32_t	npending;
 	uint32_t	nitems;			/* open items */
+	uint32_t	nlane_items;
 	uint32_t	nqueues;		/* queue_create effects (queue, default partition, group, names
 								 * ...) */
 	uint32_t	npartitions;

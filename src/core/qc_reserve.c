@@ -34,6 +34,7 @@ wants_of(const QcPlan *plan)
 	wants.n[QC_CLASS_PENDING] = needs->npending;
 	wants.n[QC_CLASS_OPEN] = plan->immediate ? 0 : 1;
 	wants.n[QC_CLASS_OPEN_ITEM] = needs->nitems;
+	wants.n[QC_CLASS_LANE_ITEM] = needs->nlane_items;
 	wants.n[QC_CLASS_QUEUE] = needs->nqueues;
 	wants.n[QC_CLASS_LOG] = needs->nqueues;
 	wants.n[QC_CLASS_GROUP] = needs->nqueues + needs->ngroups;

@@ -335,6 +335,29 @@ dump_open(Dump *d, QcRef ref)
 	end_row(d, at, 1);
 }
 
+static void
+dump_lane_item(Dump *d, QcRef ref)
+{
+	QcState    *st = d->st;
+	QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+	QcWriter   *w = d->batch;
+	size_t		at;
+
+	if (item->dirty.flags & QC_DIRTY_DELETED)
+	{
+		put_delete(d, QC_ROW_LANE_ITEM, 2, item->target, item->position);
+		return;
+	}
+	at = begin_row(d, QC_ROW_LANE_ITEM, 2, QC_AT(st, QcPartition, item->lane)->id, item->position);
+	qc_put_u8(w, item->state);
+	qc_put_u8(w, item->reason);
+	qc_put_u64(w, item->target);
+	qc_put_u64(w, item->origin);
+	qc_put_u32(w, item->attempt);
+	qc_put_u32(w, item->hash);
+	end_row(d, at, 2);
+}
+
 /* One dirty list: its objects' class, where their QcDirty stands, and how to write them. */
 typedef struct RowList
 {
@@ -344,7 +367,7 @@ typedef struct RowList
 	void		(*dump) (Dump *d, QcRef ref);
 } RowList;
 
-#define ROW_LISTS 7
+#define ROW_LISTS 8
 
 static void
 row_lists(QcState *st, RowList lists[ROW_LISTS])
@@ -364,6 +387,11 @@ row_lists(QcState *st, RowList lists[ROW_LISTS])
 		dump_cursor
 	};
 	lists[6] = (RowList) {&st->dirty_opens, QC_CLASS_OPEN, offsetof(QcOpen, dirty), dump_open};
+	lists[7] = (RowList)
+	{
+		&st->dirty_lane_items, QC_CLASS_LANE_ITEM, offsetof(QcLaneItem, dirty),
+		dump_lane_item
+	};
 }
 
 static QcDirty *

@@ -13,6 +13,7 @@
  *	 'A'					the mark: seq, counters, epochs
  *	 'B' log				file and position of the first record above the mark
  *	 'C' queue	'D' queue group	 'E' partition	'F' lease  'G' partition group (cursor)	 'H' seq (open entry)
+ *	 'I' lane position (message in a lane)
  */
 #ifndef QC_ROWS_H
 #define QC_ROWS_H
@@ -30,6 +31,7 @@
 #define QC_ROW_LEASE		'F'
 #define QC_ROW_CURSOR		'G'
 #define QC_ROW_OPEN			'H'
+#define QC_ROW_LANE_ITEM	'I'
 
 typedef struct QcRowsMark
 {

@@ -11,6 +11,7 @@
 #include "qc_answer.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_lane.h"
 #include "qc_lease.h"
 #include "qc_rows.h"
 #include "qc_timer.h"
@@ -407,15 +408,40 @@ load_open(Row *row, QcError *err)
 	return status;
 }
 
+static QcStatus
+load_lane_item(Row *row, QcError *err)
+{
+	QcState    *st = row->st;
+	QcReader   *r = &row->value;
+	QcPartition *lane = qc_partition_by_id(st, row->id1);
+	uint8_t		state = qc_get_u8(r);
+	QcLaneItem *item;
+
+	if (r->bad || lane == NULL || lane->lane == QC_LANE_NONE || state < QC_LANE_ITEM_OPEN ||
+		state > QC_LANE_ITEM_GONE)
+		return broken("message in a lane", err);
+	item = qc_lane_add(st, lane, row->id2, false);
+	if (item == NULL)
+		return full(err);
+	item->state = state;
+	item->reason = qc_get_u8(r);
+	item->target = qc_get_u64(r);
+	item->origin = qc_get_u64(r);
+	item->attempt = qc_get_u32(r);
+	item->hash = qc_get_u32(r);
+	lane->nitems += state == QC_LANE_ITEM_LIVE;
+	return QC_OK;
+}
+
 QcStatus
 qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, const uint8_t *value,
 			 size_t value_len, QcError *err)
 {
 	static QcStatus (*const loaders[]) (Row *row, QcError *err) = {
 		load_mark, load_log, load_queue, load_group, load_partition, load_lease, load_cursor,
-		load_open
+		load_open, load_lane_item
 	};
-	static const size_t key_lens[] = {1, 9, 9, 17, 9, 9, 17, 9};
+	static const size_t key_lens[] = {1, 9, 9, 17, 9, 9, 17, 9, 17};
 	Row			row = {.st = st};
 	int			kind = key_len == 0 ? -1 : key[0] - QC_ROW_MARK;
 	QcStatus	status;
@@ -516,10 +542,11 @@ static void
 loaded_is_clean(QcState *st)
 {
 	QcRef	   *lists[] = {&st->dirty_logs, &st->dirty_queues, &st->dirty_groups,
-		&st->dirty_partitions, &st->dirty_leases, &st->dirty_cursors, &st->dirty_opens};
+		&st->dirty_partitions, &st->dirty_leases, &st->dirty_cursors, &st->dirty_opens,
+		&st->dirty_lane_items};
 	size_t		offsets[] = {offsetof(QcLog, dirty), offsetof(QcQueue, dirty),
 		offsetof(QcGroup, dirty), offsetof(QcPartition, dirty), offsetof(QcLease, dirty),
-		offsetof(QcCursor, dirty), offsetof(QcOpen, dirty)
+		offsetof(QcCursor, dirty), offsetof(QcOpen, dirty), offsetof(QcLaneItem, dirty)
 		};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -552,6 +579,8 @@ qc_rows_loaded(QcState *st, int64_t now, int64_t monotonic, QcError *err)
 		if (status != QC_OK)
 			return status;
 	}
+	for (QcRef ref = st->opens.head; ref != 0; ref = QC_AT(st, QcOpen, ref)->all.next)
+		qc_lane_bind(st, QC_AT(st, QcOpen, ref));
 	for (QcRef ref = st->leases.head; ref != 0; ref = QC_AT(st, QcLease, ref)->all.next)
 	{
 		if (!qc_lease_start(st, QC_AT(st, QcLease, ref), monotonic))

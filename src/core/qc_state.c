@@ -26,6 +26,7 @@ _Static_assert(sizeof(QcPending) <= 48, "pending");
 _Static_assert(sizeof(QcAbortedRange) <= 48, "aborted");
 _Static_assert(sizeof(QcOpen) <= 64, "open");
 _Static_assert(sizeof(QcOpenItem) <= 48, "open item");
+_Static_assert(sizeof(QcLaneItem) <= 64, "lane item");
 _Static_assert(sizeof(QcLog) <= 160, "log");
 _Static_assert(sizeof(QcTimer) <= 32, "timer");
 _Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
@@ -366,6 +367,12 @@ void
 qc_dirty_open(QcState *st, QcOpen *open)
 {
 	mark_dirty(st, &st->dirty_opens, QC_REF(st, open), &open->dirty);
+}
+
+void
+qc_dirty_lane_item(QcState *st, QcLaneItem *item)
+{
+	mark_dirty(st, &st->dirty_lane_items, QC_REF(st, item), &item->dirty);
 }
 
 void

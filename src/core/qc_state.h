@@ -15,6 +15,7 @@
  *	 cursor = (partition, group) -> slots, one per message between the cursor and `fetch` that is not
  *			  acknowledged, in order of position
  *	 lease -> its slots; open entry -> its pending entries and items
+ *	 lane (a hidden partition of dead or delayed messages, without cursors) -> lane items
  *
  * A position p of a partition is, for a cursor: done (below `fetch`, no slot, or in an aborted range),
  * in flight (a slot), or not delivered (at or above `fetch`).  There are no acknowledged ranges: what
@@ -147,7 +148,37 @@ typedef struct QcPartition
 	QcList		index;			/* QcIndexEntry chain, by position */
 	QcDirty		dirty;
 	uint32_t	group;			/* QC_LANE_DEAD: the group whose dead letters these are */
+	uint32_t	nitems;			/* of a lane: messages in it */
+	QcList		items;			/* of a lane: QcLaneItem, by position */
 } QcPartition;
+
+typedef enum QcLaneState
+{
+	QC_LANE_ITEM_OPEN = 1,		/* of an entry that is not settled: nobody sees it */
+	QC_LANE_ITEM_LIVE,
+	QC_LANE_ITEM_GONE			/* removed by a later entry before its own was settled (recovery) */
+} QcLaneState;
+
+/*
+ * A message in a lane: dead, or delayed.  Its record stands at `position` of the lane.  The first field tells a live
+ * object from a freed one, whose first bytes never name a partition.
+ */
+typedef struct QcLaneItem
+{
+	QcRef		lane;
+	uint8_t		state;			/* QcLaneState */
+	uint8_t		reason;			/* dead: QC_DEAD_* */
+	uint16_t	unused;
+	uint64_t	position;
+	uint64_t	target;			/* partition id: dead, where it comes from; delayed, where it goes;
+								 * deleted: the lane's id */
+	uint64_t	origin;			/* dead: position there; delayed: due, wall clock microseconds */
+	uint32_t	attempt;		/* dead: deliveries */
+	uint32_t	hash;			/* delayed: of the message id */
+	QcRef		timer;			/* delayed */
+	QcDirty		dirty;
+	QcLink		of_lane;
+} QcLaneItem;
 
 typedef struct QcCursor
 {
@@ -246,6 +277,7 @@ typedef struct QcOpenItem
 	uint64_t	first;
 	uint32_t	count;
 	uint32_t	group;			/* id */
+	QcRef		lane_item;		/* QC_OPEN_DEAD: the copy; 0 = there is none */
 } QcOpenItem;
 
 /* An entry that is applied but not settled. */
@@ -347,6 +379,7 @@ typedef struct QcState
 	QcRef		dirty_leases;
 	QcRef		dirty_logs;
 	QcRef		dirty_opens;
+	QcRef		dirty_lane_items;
 	uint32_t	ndirty;			/* rows in these lists */
 	uint32_t	nopens;
 
@@ -414,6 +447,7 @@ extern void qc_dirty_partition(QcState *st, QcPartition *partition);
 extern void qc_dirty_cursor(QcState *st, QcCursor *cursor);
 extern void qc_dirty_lease(QcState *st, QcLease *lease);
 extern void qc_dirty_open(QcState *st, QcOpen *open);
+extern void qc_dirty_lane_item(QcState *st, QcLaneItem *item);
 
 /* Free an object that has a row: at once, or by the next dump when its row must be deleted first. */
 extern void qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *dirty);

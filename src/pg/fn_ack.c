@@ -37,7 +37,7 @@ reject_message(const QlogLease *lease, const QlogSpot *spot, const QlogTarget *l
 {
 	QcDead		dead = {.lease = lease->id, .group = lease->group, .partition = spot->partition,
 		.position = spot->position, .attempt = spot->attempt, .lane = lane->partition,
-		.reason = reason};
+		.cause = QC_DEAD_REJECTED, .reason = reason};
 	QcMessage	message;
 	int64_t		created_at;
 

@@ -13,6 +13,7 @@ typedef struct Found
 	SimServer  *server;
 	QcState    *st;
 	uint32_t	n[QC_CLASS_COUNT];
+	uint64_t	dead;			/* letters of the queue that is looked at */
 	bool		good;
 } Found;
 
@@ -94,6 +95,30 @@ check_cursor(Found *found, const QcPartition *partition, QcCursor *cursor, uint6
 	found->n[QC_CLASS_CURSOR]++;
 }
 
+/* Messages of a lane, in order of position. */
+static void
+check_lane(Found *found, const QcPartition *partition)
+{
+	QcState    *st = found->st;
+	uint32_t	live = 0;
+	uint64_t	next = 0;
+
+	for (QcRef ref = partition->items.head; ref != 0;)
+	{
+		const QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+
+		expect(found, "the lane of a message", item->lane, QC_REF(st, partition));
+		if (item->position < next || item->position >= partition->next)
+			expect(found, "the position of a message in a lane", item->position, next);
+		next = item->position + 1;
+		live += item->state == QC_LANE_ITEM_LIVE;
+		ref = item->of_lane.next;
+	}
+	expect(found, "messages of a lane", partition->nitems, live);
+	if (partition->lane == QC_LANE_DEAD)
+		found->dead += live;
+}
+
 static void
 check_partition(Found *found, QcPartition *partition, uint64_t *ready, uint64_t *leased)
 {
@@ -114,6 +139,7 @@ check_partition(Found *found, QcPartition *partition, uint64_t *ready, uint64_t 
 		found->n[QC_CLASS_PENDING]++;
 	for (QcRef ref = partition->cursors; ref != 0; ref = QC_AT(st, QcCursor, ref)->next)
 		check_cursor(found, partition, QC_AT(st, QcCursor, ref), ready, leased);
+	check_lane(found, partition);
 }
 
 static void
@@ -124,12 +150,14 @@ check_queue(Found *found, QcQueue *queue)
 	uint64_t	leased = 0;
 	uint32_t	n = 0;
 
+	found->dead = 0;
 	for (QcRef ref = queue->partitions.head; ref != 0; ref = QC_AT(st, QcPartition, ref)->of_queue.next)
 	{
 		check_partition(found, QC_AT(st, QcPartition, ref), &ready, &leased);
 		n++;
 	}
 	expect(found, "partitions of a queue", queue->npartitions, n);
+	expect(found, "dead letters of a queue", queue->dead, found->dead);
 
 	/* A dropped queue delivers nothing, so nobody counts there any more. */
 	if (queue->state == QC_QUEUE_DEAD)

@@ -1,0 +1,149 @@
+/*
+ * qc_lane.c
+ *		Lanes: their lists of items.
+ *
+ * Invariants: items are in ascending order of position; nitems is the number of live ones, and QcQueue.dead the sum over
+ * the dead lanes of the queue.
+ */
+#include "qc_lane.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "qc_effect.h"
+
+#define OF_LANE offsetof(QcLaneItem, of_lane)
+
+QcLaneItem *
+qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised)
+{
+	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_LANE_ITEM) :
+		qc_mem_alloc(&st->mem, QC_CLASS_LANE_ITEM);
+	QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+
+	if (item == NULL)
+		return NULL;
+	assert(lane->items.tail == 0 ||
+		   QC_AT(st, QcLaneItem, lane->items.tail)->position < position);
+	item->lane = QC_REF(st, lane);
+	item->state = QC_LANE_ITEM_OPEN;
+	item->position = position;
+	qc_list_append(st, &lane->items, ref, OF_LANE);
+	qc_dirty_lane_item(st, item);
+	return item;
+}
+
+/* Count a live item that comes (1) or goes (-1). */
+static void
+count(QcState *st, QcPartition *lane, int change)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, lane->queue);
+
+	lane->nitems += (uint32_t) change;
+	if (lane->lane != QC_LANE_DEAD)
+		return;
+	queue->dead += (uint64_t) (int64_t) change;
+	qc_dirty_queue(st, queue);
+}
+
+static void
+destroy(QcState *st, QcLaneItem *item)
+{
+	QcPartition *lane = QC_AT(st, QcPartition, item->lane);
+	QcRef		ref = QC_REF(st, item);
+
+	assert(item->timer == 0);
+	qc_list_remove(st, &lane->items, ref, OF_LANE);
+	item->target = lane->id;
+	item->lane = 0;
+	qc_free_row(st, QC_CLASS_LANE_ITEM, &st->dirty_lane_items, ref, &item->dirty);
+}
+
+void
+qc_lane_settle(QcState *st, QcLaneItem *item, bool committed)
+{
+	assert(item->state == QC_LANE_ITEM_OPEN || item->state == QC_LANE_ITEM_GONE);
+	if (!committed || item->state == QC_LANE_ITEM_GONE)
+	{
+		destroy(st, item);
+		return;
+	}
+	item->state = QC_LANE_ITEM_LIVE;
+	count(st, QC_AT(st, QcPartition, item->lane), 1);
+	qc_dirty_lane_item(st, item);
+}
+
+void
+qc_lane_remove(QcState *st, QcLaneItem *item)
+{
+	if (item->state == QC_LANE_ITEM_LIVE)
+	{
+		count(st, QC_AT(st, QcPartition, item->lane), -1);
+		destroy(st, item);
+		return;
+	}
+	item->state = QC_LANE_ITEM_GONE;
+	qc_dirty_lane_item(st, item);
+}
+
+QcLaneItem *
+qc_lane_seek(QcState *st, QcPartition *lane, uint64_t position, QcRef hint)
+{
+	QcLaneItem *item = QC_AT(st, QcLaneItem, hint);
+
+	if (item == NULL || item->lane != QC_REF(st, lane) || item->position > position)
+		item = QC_AT(st, QcLaneItem, lane->items.head);
+	while (item != NULL && item->position < position)
+		item = QC_AT(st, QcLaneItem, item->of_lane.next);
+	return item;
+}
+
+bool
+qc_lane_sweep(QcState *st, QcPartition *lane, uint32_t *budget)
+{
+	while (lane->items.head != 0)
+	{
+		QcLaneItem *item = QC_AT(st, QcLaneItem, lane->items.head);
+
+		if (*budget == 0)
+			return false;
+		(*budget)--;
+		if (item->state == QC_LANE_ITEM_LIVE)
+			count(st, lane, -1);
+		destroy(st, item);
+	}
+	return true;
+}
+
+/* The copy of a position whose entry is open: it stands near the end of the lane. */
+static QcLaneItem *
+find_open(QcState *st, const QcPartition *lane, uint64_t target, uint64_t origin)
+{
+	QcLaneItem *item = QC_AT(st, QcLaneItem, lane->items.tail);
+
+	while (item != NULL && (item->state == QC_LANE_ITEM_LIVE || item->target != target ||
+							item->origin != origin))
+		item = QC_AT(st, QcLaneItem, item->of_lane.prev);
+	return item;
+}
+
+void
+qc_lane_bind(QcState *st, QcOpen *open)
+{
+	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
+	{
+		QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+		QcPartition *partition;
+		QcPartition *lane;
+		QcGroup    *group;
+
+		if (item->kind != QC_OPEN_DEAD)
+			continue;
+		partition = qc_partition_by_id(st, item->partition);
+		group = partition == NULL ? NULL :
+			qc_group_by_id(st, QC_AT(st, QcQueue, partition->queue), item->group);
+		lane = group == NULL ? NULL : qc_partition_by_id(st, group->dead_partition);
+		if (lane != NULL)
+			item->lane_item = QC_REF(st, find_open(st, lane, item->partition, item->first));
+	}
+}
