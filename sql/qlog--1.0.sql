@@ -109,6 +109,13 @@ AS 'MODULE_PATHNAME', 'queue_peek' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
 COMMENT ON FUNCTION queue_peek(text, text, bigint, timestamptz, int) IS
 'Shows messages and takes nothing. Without a position or a time: what is still to be done, leased messages included; with one: everything that is kept from there on. partition: NULL = all, '''' = the default one. batch: at most so many. Allowed in read-only transactions. Errors: 42704, 42501, 22004, 22023 batch or position out of range, XX001 damaged file.';
 
+CREATE FUNCTION queue_peek_message(queue text, message_id uuid)
+RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, payload json, payload_bytes bytea, headers json,
+               dedup_id text, pushed_at timestamptz)
+AS 'MODULE_PATHNAME', 'queue_peek_message' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
+COMMENT ON FUNCTION queue_peek_message(text, uuid) IS
+'Shows one message of the queue by its id, done or not, as long as it is kept; no row when there is none. attempt: NULL when the default group is done with it. Searches the log from the time on at which the id was made: quick for a young message, a walk over all younger ones for an id that is not there. Allowed in read-only transactions. Errors: 42704, 42501, 22004 NULL argument, XX001 damaged file.';
+
 CREATE FUNCTION queue_transaction(operations jsonb) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_transaction(jsonb) IS

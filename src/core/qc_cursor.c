@@ -21,9 +21,8 @@
 #define READY		offsetof(QcCursor, ready)
 #define OF_PARTITION offsetof(QcPending, of_partition)
 
-/* First position at or above p that is not in an aborted range. */
-static uint64_t
-skip_aborted(const QcState *st, const QcPartition *partition, uint64_t p)
+uint64_t
+qc_skip_aborted(const QcState *st, const QcPartition *partition, uint64_t p)
 {
 	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
 
@@ -178,7 +177,7 @@ move_fetch(QcState *st, QcCursor *cursor, uint64_t to)
 {
 	const QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
 
-	cursor->fetch = skip_aborted(st, partition, to);
+	cursor->fetch = qc_skip_aborted(st, partition, to);
 }
 
 QcSlot *
@@ -481,7 +480,7 @@ choose_fresh(QcState *st, const QcCursor *cursor, Chosen *chosen)
 		if (n == 0)
 			return;
 		room -= n;
-		p = skip_aborted(st, partition, p + n);
+		p = qc_skip_aborted(st, partition, p + n);
 	}
 }
 

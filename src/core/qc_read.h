@@ -84,6 +84,22 @@ extern QcStatus qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partit
 							   uint64_t position, uint64_t from_file, QcLocation *location,
 							   QcError *err);
 
+/* A walk over the message records of a log that were written at `since` or later; zero but for log and since. */
+typedef struct QcReadWalk
+{
+	uint64_t	log;
+	int64_t		since;			/* microseconds since the Unix epoch */
+	uint64_t	file;			/* that is walked over, 0 = none yet */
+	uint32_t	entry;			/* of its index, to go on with */
+} QcReadWalk;
+
+/*
+ * The next record of the walk: file by file, in no order within one.  QC_END after the last; otherwise as
+ * qc_read_locate.  What an unsettled or undone entry wrote is among them.
+ */
+extern QcStatus qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition,
+							 QcLocation *location, QcError *err);
+
 /* Write the .qidx of a closed file by scanning it; tmp, sync, rename. */
 extern QcStatus qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err);
 

@@ -486,6 +486,73 @@ qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition, uint64_t po
 	return qc_error_at(err, QC_DAMAGED, path, first_bad, "records cannot be followed from here on");
 }
 
+/* ---- walking over records ---- */
+
+/* The next record of the walk in its file; QC_END when there is none. */
+static QcStatus
+walk_file(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition, QcLocation *location,
+		  QcError *err)
+{
+	QcReadIndex *index = index_slot(cache, walk->log, walk->file);
+	QcStatus	status;
+	char		path[QC_PATH_MAX];
+
+	index->used = ++cache->clock;
+
+	/* An index that grew would be in another order: the one of the walk's beginning does. */
+	if (walk->entry == 0 || index->file != walk->file || index->log != walk->log)
+	{
+		walk->entry = 0;
+		status = refresh_index(cache, index, walk->log, walk->file, err);
+		if (status != QC_OK)
+			return status;
+	}
+	while (walk->entry < index->count)
+	{
+		QcIdxEntry	entry;
+
+		qc_idx_entry_decode(index->bytes + QC_IDX_HEADER_SIZE + walk->entry++ * QC_IDX_ENTRY_SIZE,
+							&entry);
+		if (entry.created_at < walk->since)
+			continue;
+		*partition = entry.partition;
+		*location = (QcLocation)
+		{
+			.log = walk->log, .file = walk->file, .position = entry.position, .size = entry.len + 4,
+			.count = entry.count, .first = entry.first
+		};
+		return QC_OK;
+	}
+	if (index->bad_position == NO_BAD_PLACE)
+		return QC_END;
+	qc_path_file(path, cache->files->layout, walk->log, walk->file, "qlog");
+	return qc_error_at(err, QC_DAMAGED, path, index->bad_position,
+					   "records cannot be followed from here on");
+}
+
+QcStatus
+qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition, QcLocation *location,
+			 QcError *err)
+{
+	QcStatus	status = walk->file == 0 ? QC_END :
+		walk_file(cache, walk, partition, location, err);
+
+	while (status == QC_END)
+	{
+		FileList	list = {cache, walk->file + 1, 0, false};
+
+		status = list_files(&list, walk->log, err);
+		if (status != QC_OK)
+			return status;
+		walk->file = next_file(&list, walk->file);
+		walk->entry = 0;
+		if (walk->file == 0)
+			return QC_END;
+		status = walk_file(cache, walk, partition, location, err);
+	}
+	return status;
+}
+
 /* ---- writing .qidx files ---- */
 
 typedef struct Entries

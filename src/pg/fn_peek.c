@@ -162,21 +162,6 @@ find_partition(Peek *peek)
 	peek->next = partition == NULL ? 0 : partition->id;
 }
 
-/* First position at or above p that holds a message, or the stable end. */
-static uint64
-skip_aborted(const QcPartition *partition, uint64 p)
-{
-	const QcAbortedRange *range = QC_AT(qlog_state, QcAbortedRange, partition->aborted.head);
-
-	for (; range != NULL && range->first <= p;
-		 range = QC_AT(qlog_state, QcAbortedRange, range->next))
-	{
-		if (p < range->first + range->count)
-			p = range->first + range->count;
-	}
-	return p;
-}
-
 /* Note the next messages of the current partition.	 State lock. */
 static void
 note_messages(Peek *peek)
@@ -192,7 +177,7 @@ note_messages(Peek *peek)
 		peek->at = peek->stable;
 	while (peek->at < peek->stable && peek->nspots < Min(peek->left, MESSAGES_STEP))
 	{
-		uint64		p = skip_aborted(partition, peek->at);
+		uint64		p = qc_skip_aborted(qlog_state, partition, peek->at);
 		uint32		attempt = 0;
 
 		while (slot != NULL && slot->position < p)
@@ -231,7 +216,7 @@ time_at(Peek *peek, uint64 *p)
 	seq = qlog_state->seq;
 	if (partition != NULL)
 	{
-		*p = skip_aborted(partition, *p);
+		*p = qc_skip_aborted(qlog_state, partition, *p);
 		found = *p < peek->stable;
 		if (found)
 			qlog_spot_note(partition, *p, 0, &hint, &spot);

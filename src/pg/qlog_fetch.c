@@ -107,6 +107,31 @@ qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
 }
 
 bool
+qlog_fetch_walk(QcReadWalk *walk, uint64 *partition, QcLocation *location)
+{
+	QcStatus	status;
+	QcError		err;
+
+	prepare_cache();
+	qc_error_clear(&err);
+	status = qc_read_walk(&cache, walk, partition, location, &err);
+	if (status != QC_OK && status != QC_END)
+		qlog_report(ERROR, &err, "could not search a log");
+	return status == QC_OK;
+}
+
+void
+qlog_fetch_bytes(const QcLocation *location, uint64 at, void *bytes, Size size)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (qc_files_read(qlog_files(), location->log, location->file, location->position + at, bytes,
+					  size, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not read a message");
+}
+
+bool
 qlog_fetch_time(const QlogSpot *spot, int64 *created_at)
 {
 	const QcLocation *location = &spot->location;

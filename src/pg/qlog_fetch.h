@@ -33,6 +33,15 @@ extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attem
  */
 extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at);
 
+/*
+ * The next record of a walk over a log (qc_read_walk); false = there is none.  What is in it may not be visible.	XX001 when
+ * a file is damaged.
+ */
+extern bool qlog_fetch_walk(QcReadWalk *walk, uint64 *partition, QcLocation *location);
+
+/* size bytes of a record, from `at` on, unchecked. 58030 when they cannot be read. */
+extern void qlog_fetch_bytes(const QcLocation *location, uint64 at, void *bytes, Size size);
+
 /* When the message at a spot was pushed, out of its record's header; false when that cannot be told. Never raises. */
 extern bool qlog_fetch_time(const QlogSpot *spot, int64 *created_at);
 

@@ -1,0 +1,187 @@
+/*
+ * fn_peek_message.c
+ *		queue_peek_message: one message by its id.
+ *
+ * There is no index of ids.  An id tells when it was made (UUIDv7), and a record when it was written, which is later:
+ * only records from then on are asked, first by the hashes that stand in front of their messages; a message with a dedup
+ * id is hashed by that one, so a second walk looks into the messages themselves.  No lock is held while files are read.
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "qlog_commit.h"
+#include "qlog_fetch.h"
+#include "qlog_lookup.h"
+#include "qlog_shmem.h"
+#include "qlog_uuid.h"
+
+#include "../core/qc_cursor.h"
+
+/* Arguments. */
+enum
+{
+	ARG_QUEUE,
+	ARG_MESSAGE_ID
+};
+
+/* The clock may have been set back between the making of an id and its commit. */
+#define CLOCK_SLACK_US INT64CONST(60000000)
+
+PG_FUNCTION_INFO_V1(queue_peek_message);
+
+typedef struct Search
+{
+	QlogQueue	queue;
+	uint8		id[QC_ID_SIZE];
+	uint8		hash[QC_HASH_SIZE];
+	uint8	   *hashes;			/* of one record */
+	Size		hashes_cap;
+	QlogSpot	spot;			/* what was found */
+	char		partition[QLOG_NAME_MAX];
+	uint16		partition_len;
+	bool		done;			/* by the default group: its attempts are not known any more */
+} Search;
+
+/*
+ * Is this a message of the queue that everybody may see?  Notes its place, its attempts (of the default group) and the
+ * name of its partition.
+ */
+static bool
+is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocation *location)
+{
+	QcPartition *partition;
+	QcQueue    *queue;
+	bool		visible = false;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	partition = qc_partition_by_id(qlog_state, partition_id);
+	queue = partition == NULL ? NULL : QC_AT(qlog_state, QcQueue, partition->queue);
+	if (queue != NULL && queue->id == search->queue.id && partition->lane == QC_LANE_NONE &&
+		position < partition->stable &&
+		qc_skip_aborted(qlog_state, partition, position) == position)
+	{
+		QcCursor   *cursor = qc_cursor_of(qlog_state, partition,
+										  qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP));
+		QcSlot	   *slot = cursor == NULL ? NULL : qc_cursor_slot(qlog_state, cursor, position);
+
+		visible = true;
+		search->spot.partition = partition_id;
+		search->spot.position = position;
+		search->spot.location = *location;
+		search->spot.attempt = slot == NULL ? 0 : slot->attempt;
+		search->done = slot == NULL && cursor != NULL && position < cursor->fetch;
+		search->partition_len = partition->name_len;
+		memcpy(search->partition, qc_name_at(qlog_state, partition->name), partition->name_len);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return visible;
+}
+
+/* Is it the message at this position of the record? */
+static bool
+is_message(Search *search, uint64 partition, uint64 position, const QcLocation *location)
+{
+	QlogSpot	spot = {.partition = partition, .position = position, .location = *location};
+	QcMessage	message;
+	int64_t		created_at;
+
+	qlog_fetch(&spot, &message, &created_at);
+	return memcmp(message.id, search->id, QC_ID_SIZE) == 0 &&
+		is_visible(search, partition, position, location);
+}
+
+/* Does the record hold the message? by_hash: ask only what its hashes point at. */
+static bool
+is_in_record(Search *search, bool by_hash, uint64 partition, const QcLocation *location)
+{
+	Size		size = (Size) location->count * QC_HASH_SIZE;
+
+	if (by_hash)
+	{
+		if (size > search->hashes_cap)
+		{
+			search->hashes = palloc(size);
+			search->hashes_cap = size;
+		}
+		qlog_fetch_bytes(location, QC_RECORD_HEADER_SIZE, search->hashes, size);
+	}
+	for (uint32 i = 0; i < location->count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (by_hash &&
+			memcmp(search->hashes + (Size) i * QC_HASH_SIZE, search->hash, QC_HASH_SIZE) != 0)
+			continue;
+		if (is_message(search, partition, location->first + i, location))
+			return true;
+	}
+	return false;
+}
+
+/* Walk over the records written since the id was made. */
+static bool
+walk(Search *search, bool by_hash)
+{
+	QcReadWalk	walk = {.log = search->queue.log};
+	QcLocation	location;
+	uint64		partition;
+
+	for (int i = 0; i < 6; i++)
+		walk.since = walk.since << 8 | search->id[i];
+	walk.since = walk.since * 1000 - CLOCK_SLACK_US;
+	while (qlog_fetch_walk(&walk, &partition, &location))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_in_record(search, by_hash, partition, &location))
+			return true;
+	}
+	return false;
+}
+
+/* Everything that is visible now is in the files. */
+static void
+write_out(void)
+{
+	uint64		seq;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	seq = qlog_state->seq;
+	LWLockRelease(&qlog_shared->state_lock);
+	qlog_write(seq);
+}
+
+Datum
+queue_peek_message(PG_FUNCTION_ARGS)
+{
+	Search	   *search = palloc0(sizeof(Search));
+	QcMessage	message = {0};
+	Datum		values[QLOG_COLUMN_COUNT];
+	bool		nulls[QLOG_COLUMN_COUNT];
+	int64_t		created_at;
+
+	qlog_enter_read("queue_peek_message()");
+	qlog_require(fcinfo, ARG_QUEUE, "queue");
+	qlog_require(fcinfo, ARG_MESSAGE_ID, "message_id");
+	qlog_queue_get(qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE)), &search->queue);
+	memcpy(search->id, PG_GETARG_UUID_P(ARG_MESSAGE_ID)->data, QC_ID_SIZE);
+	memcpy(message.id, search->id, QC_ID_SIZE);
+	qc_frame_hash(&message, search->hash);
+	InitMaterializedSRF(fcinfo, 0);
+	if (search->queue.own)
+		PG_RETURN_NULL();
+	write_out();
+	if (walk(search, true) || walk(search, false))
+	{
+		ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+		qlog_fetch(&search->spot, &message, &created_at);
+		qlog_message_row(&search->spot, &message, created_at,
+						 (QlogName) {search->partition, search->partition_len}, values, nulls);
+		nulls[QLOG_COLUMN_ATTEMPT] = search->done;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	PG_RETURN_NULL();
+}
