@@ -197,8 +197,9 @@ settle_checkpoint(QcRecovery *rc)
 static QcStatus
 decide_and_finish(QcRecovery *rc, QcError *err)
 {
-	qc_recover_decide(rc);
-	return qc_recover_finish(rc, err);
+	QcStatus	status = qc_recover_decide(rc, err);
+
+	return status == QC_OK ? qc_recover_finish(rc, err) : status;
 }
 
 /* All steps in order.  Files are changed from "retire" on. */

@@ -27,6 +27,7 @@
 #include "qc_dir.h"
 #include "qc_plan.h"
 
+/* What recovery has to know of the server.	 None of them jumps: what fails is said in err and ends recovery. */
 typedef struct QcRecoverHooks
 {
 	void	   *context;
@@ -35,12 +36,12 @@ typedef struct QcRecoverHooks
 	bool		(*in_history) (void *context, uint32_t timeline, uint64_t lsn);
 
 	/* Verdict of a full xid whose WAL record was durable; in progress counts as aborted. */
-	bool		(*xid_committed) (void *context, uint64_t xid);
+	QcStatus	(*xid_committed) (void *context, uint64_t xid, bool *committed, QcError *err);
 
 	/* Insert and flush the epoch WAL record. */
 	QcStatus	(*new_epoch) (void *context, uint64_t old_epoch, uint64_t new_epoch,
 							  uint64_t first_seq, QcError *err);
-	uint64_t	(*random) (void *context);
+	QcStatus	(*random) (void *context, uint64_t *value, QcError *err);
 
 	/*
 	 * Called at the beginning of every step ("end", "replay", "stash", "retire", "cut", "settle",

@@ -123,20 +123,22 @@ qc_decisions_apply(QcRecovery *rc, uint64_t at, const QcEffect *effect)
 }
 
 /* Was the WAL record of this entry durable, and does the commit log know its transaction as committed? */
-static bool
-is_committed(const QcRecovery *rc, const QcOpen *open)
+static QcStatus
+verdict(const QcRecovery *rc, const QcOpen *open, bool *committed, QcError *err)
 {
 	const QcRecoverHooks *hooks = &rc->r->hooks;
 	const QcStashEntry *stashed = qc_recover_stashed(rc, open->seq);
 
+	*committed = false;
 	if (stashed != NULL && stashed->wal.xid == open->xid)
-		return stashed->committed;
-	return open->seq <= rc->r->st->confirmed_seq &&
-		hooks->xid_committed(hooks->context, open->xid);
+		*committed = stashed->committed;
+	else if (open->seq <= rc->r->st->confirmed_seq)
+		return hooks->xid_committed(hooks->context, open->xid, committed, err);
+	return QC_OK;
 }
 
-void
-qc_recover_decide(QcRecovery *rc)
+QcStatus
+qc_recover_decide(QcRecovery *rc, QcError *err)
 {
 	QcState    *st = rc->r->st;
 	QcRef		next;
@@ -145,13 +147,17 @@ qc_recover_decide(QcRecovery *rc)
 	{
 		QcOpen	   *open = QC_AT(st, QcOpen, ref);
 		bool		committed;
+		QcStatus	status;
 
 		next = open->all.next;
 		if (open->xid == 0 || open->decided != 0)
 			continue;
-		committed = is_committed(rc, open);
+		status = verdict(rc, open, &committed, err);
+		if (status != QC_OK)
+			return status;
 		rc->r->committed += committed;
 		rc->r->aborted += !committed;
 		qc_open_settle(st, open, committed, rc->r->redo_end, rc->r->monotonic);
 	}
+	return QC_OK;
 }

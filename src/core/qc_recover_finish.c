@@ -121,22 +121,23 @@ needs_epoch(const QcRecovery *rc)
 		st->epochs[st->nepochs - 1].timeline != r->timeline;
 }
 
-static uint64_t
-draw_epoch(const QcRecovery *rc)
+static QcStatus
+draw_epoch(QcRecovery *rc, QcError *err)
 {
 	const QcRecoverHooks *hooks = &rc->r->hooks;
-	uint64_t	epoch;
-	bool		taken;
+	bool		taken = true;
 
-	do
+	while (taken)
 	{
-		epoch = hooks->random(hooks->context);
-		taken = epoch == 0;
+		QcStatus	status = hooks->random(hooks->context, &rc->new_epoch, err);
+
+		if (status != QC_OK)
+			return status;
+		taken = rc->new_epoch == 0;
 		for (uint32_t i = 0; i < rc->epochs.count; i++)
-			taken |= rc->epochs.rows[i].epoch == epoch;
+			taken |= rc->epochs.rows[i].epoch == rc->new_epoch;
 	}
-	while (taken);
-	return epoch;
+	return QC_OK;
 }
 
 static uint32_t
@@ -156,10 +157,11 @@ begin_epoch(QcRecovery *rc, QcError *err)
 	QcRecover  *r = rc->r;
 	uint64_t	first_seq = r->st->seq + 1;
 	uint32_t	put;
-	QcStatus	status;
+	QcStatus	status = draw_epoch(rc, err);
 
-	rc->new_epoch = draw_epoch(rc);
-	status = r->hooks.new_epoch(r->hooks.context, qc_epoch(r->st), rc->new_epoch, first_seq, err);
+	if (status == QC_OK)
+		status = r->hooks.new_epoch(r->hooks.context, qc_epoch(r->st), rc->new_epoch, first_seq,
+									err);
 	if (status == QC_OK)
 		status = log_entry(rc, put_epoch, qc_effect_size(QC_EFFECT_EPOCH, NULL, 0), rc->new_epoch,
 						   &put, err);

@@ -294,7 +294,7 @@ extern QcStatus qc_decisions_note(QcRecovery *rc, uint64_t at, const QcEffect *e
 
 /* Replay one decision effect. */
 extern void qc_decisions_apply(QcRecovery *rc, uint64_t at, const QcEffect *effect);
-extern void qc_recover_decide(QcRecovery *rc);
+extern QcStatus qc_recover_decide(QcRecovery *rc, QcError *err);
 
 /* Epoch, verdicts, releases: everything that is logged in the new epoch, and made durable. */
 extern QcStatus qc_recover_finish(QcRecovery *rc, QcError *err);

@@ -134,8 +134,8 @@ compare_entries(const void *a, const void *b)
 }
 
 /* Drop what is void and all but one record per seq, and ask for the verdicts. */
-static void
-settle_entries(QcRecovery *rc)
+static QcStatus
+settle_entries(QcRecovery *rc, QcError *err)
 {
 	const QcRecoverHooks *hooks = &rc->r->hooks;
 	QcStash    *stash = &rc->stash;
@@ -150,12 +150,20 @@ settle_entries(QcRecovery *rc)
 		if (qc_epochs_ended(&rc->epochs, entry->wal.epoch, entry->seq) ||
 			(kept > 0 && stash->entries[kept - 1].seq == entry->seq))
 			continue;
-		entry->committed = entry->wal.xid == 0 ||
-			hooks->xid_committed(hooks->context, entry->wal.xid);
+		entry->committed = true;
+		if (entry->wal.xid != 0)
+		{
+			QcStatus	status = hooks->xid_committed(hooks->context, entry->wal.xid,
+													  &entry->committed, err);
+
+			if (status != QC_OK)
+				return status;
+		}
 		rc->live_stash |= entry->seq >= rc->r->end;
 		stash->entries[kept++] = *entry;
 	}
 	stash->count = kept;
+	return QC_OK;
 }
 
 QcStatus
@@ -170,9 +178,7 @@ qc_recover_read_stash(QcRecovery *rc, QcError *err)
 	if (memcmp(r->stash, QC_STASH_MAGIC, QC_STASH_MAGIC_SIZE) != 0)
 		return qc_error_at(err, QC_DAMAGED, QC_STASH_PATH, 0, "file does not begin as a stash");
 	status = read_records(rc, err);
-	if (status == QC_OK)
-		settle_entries(rc);
-	return status;
+	return status == QC_OK ? settle_entries(rc, err) : status;
 }
 
 const QcStashEntry *

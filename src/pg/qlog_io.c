@@ -51,6 +51,27 @@ raw_descriptor(QcHandle handle)
 	return FileGetRawDesc((File) handle);
 }
 
+/* As PathNameOpenFile, which raises when there is no memory for one more virtual descriptor. */
+static File
+open_file(const char *full, int mode)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	volatile File file = -1;
+
+	PG_TRY();
+	{
+		file = PathNameOpenFile(full, mode);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(caller);
+		FlushErrorState();
+		errno = ENOMEM;
+	}
+	PG_END_TRY();
+	return file;
+}
+
 static int
 io_open(void *context, const char *path, int flags, QcHandle *handle)
 {
@@ -64,7 +85,7 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 	if (flags & QC_OPEN_CREATE)
 		mode |= O_CREAT | O_EXCL;
 	errno = 0;
-	file = PathNameOpenFile(full, mode);
+	file = open_file(full, mode);
 	if (file < 0)
 		return errno != 0 ? errno : EIO;
 	*handle = (QcHandle) file;

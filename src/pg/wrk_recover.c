@@ -12,11 +12,13 @@
 #include "access/timeline.h"
 #include "access/transam.h"
 #include "access/xlog.h"
+#include "access/xloginsert.h"
 #include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
-
+#include "storage/lwlock.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 #include "qlog_compat.h"
 #include "qlog_guc.h"
@@ -39,20 +41,39 @@ typedef struct Recovery
 	const char *phase;
 } Recovery;
 
-static uint64_t
-random_id(void *context)
+/*
+ * The hooks are called from within the core, which must not be jumped over.  This is their PG_CATCH: the error that
+ * PostgreSQL raised becomes a status, and what it held is let go of.  No lock is held when recovery calls a hook.
+ */
+static QcStatus
+caught(MemoryContext context, QcError *err)
 {
-	uint64		id = 0;
+	ErrorData  *edata;
+	QcStatus	status;
 
+	MemoryContextSwitchTo(context);
+	edata = CopyErrorData();
+	FlushErrorState();
+	LWLockReleaseAll();
+	pgstat_report_wait_end();
+	status = qc_error_set(err, edata->sqlerrcode == ERRCODE_DATA_CORRUPTED ? QC_DAMAGED : QC_IO, "%s%s%s",
+						  edata->message, edata->detail == NULL ? "" : ": ",
+						  edata->detail == NULL ? "" : edata->detail);
+	FreeErrorData(edata);
+	return status;
+}
+
+static QcStatus
+random_id(void *context, uint64_t *id, QcError *err)
+{
 	(void) context;
-	while (id == 0)
+	*id = 0;
+	while (*id == 0)
 	{
-		if (!pg_strong_random(&id, sizeof(id)))
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("could not generate a random number")));
+		if (!pg_strong_random(id, sizeof(*id)))
+			return qc_error_set(err, QC_INTERNAL, "could not generate a random number");
 	}
-	return id;
+	return QC_OK;
 }
 
 /* Does the point lie in this server's history, at or before the end of redo? */
@@ -79,19 +100,30 @@ in_history(void *context, uint32_t timeline, uint64_t lsn)
  * The commit log's word on a full xid whose WAL record was durable: redo has moved nextXid past it, so the xid was not
  * handed out again.
  */
-static bool
-xid_committed(void *context, uint64_t xid)
+static QcStatus
+xid_committed(void *context, uint64_t xid, bool *committed, QcError *err)
 {
 	TransactionId short_xid = XidFromFullTransactionId(FullTransactionIdFromU64(xid));
+	MemoryContext caller = CurrentMemoryContext;
+	volatile QcStatus status = QC_OK;
 
 	(void) context;
+	*committed = false;
 	if (xid >= qlog_shared->next_xid)
-		return false;
+		return QC_OK;
 	if (TransactionIdPrecedes(short_xid, QLOG_OLDEST_CLOG()))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("the commit log does not reach back to transaction " UINT64_FORMAT, xid)));
-	return TransactionIdDidCommit(short_xid);
+		return qc_error_set(err, QC_DAMAGED, "the commit log does not reach back to transaction %llu",
+							(unsigned long long) xid);
+	PG_TRY();
+	{
+		*committed = TransactionIdDidCommit(short_xid);
+	}
+	PG_CATCH();
+	{
+		status = caught(caller, err);
+	}
+	PG_END_TRY();
+	return status;
 }
 
 static QcStatus
@@ -99,11 +131,21 @@ new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq,
 {
 	QcWalMark	mark = {.directory = qlog_state->directory_id, .epoch = epoch,
 		.old_epoch = old_epoch, .seq = first_seq};
+	MemoryContext caller = CurrentMemoryContext;
+	volatile QcStatus status = QC_OK;
 
 	(void) context;
-	(void) err;
-	XLogFlush(qlog_wal_mark(QC_WAL_EPOCH, &mark));
-	return QC_OK;
+	PG_TRY();
+	{
+		XLogFlush(qlog_wal_mark(QC_WAL_EPOCH, &mark));
+	}
+	PG_CATCH();
+	{
+		XLogResetInsertion();
+		status = caught(caller, err);
+	}
+	PG_END_TRY();
+	return status;
 }
 
 static bool
@@ -184,7 +226,10 @@ read_stash(uint8 **bytes, size_t *len, QcError *err)
 	snprintf(path, sizeof(path), "%s/%s", qlog_directory(), QC_STASH_PATH);
 	if (stat(path, &st) != 0)
 		return errno == ENOENT ? QC_OK : qc_error_sys(err, errno, QC_STASH_PATH, "could not stat");
-	*bytes = MemoryContextAllocHuge(TopMemoryContext, (Size) st.st_size + 1);
+	*bytes = MemoryContextAllocExtended(TopMemoryContext, (Size) st.st_size + 1,
+										MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (*bytes == NULL)
+		return qc_error_set(err, QC_FULL, "out of memory");
 	return qc_dir_read_file(qlog_io(), QC_STASH_PATH, *bytes, (size_t) st.st_size, len, err);
 }
 
@@ -204,6 +249,8 @@ static QcStatus
 open_directory(QcIdentity *identity, QcError *err)
 {
 	int			rc = qlog_io_make_root();
+	uint64		new_id = 0;
+	uint64		new_node = 0;
 	uint32_t	strays;
 	QcStatus	status;
 
@@ -214,8 +261,12 @@ open_directory(QcIdentity *identity, QcError *err)
 		return qc_error_set(err, QC_BUSY, "the data directory is in use by another server");
 	if (rc != 0)
 		return qc_error_sys(err, rc, "LOCK", "could not lock the data directory");
-	status = qc_dir_open(qlog_io(), GetSystemIdentifier(), (QcLayout) qlog_directory_layout,
-						 random_id(NULL), random_id(NULL), identity, err);
+	status = random_id(NULL, &new_id, err);
+	if (status == QC_OK)
+		status = random_id(NULL, &new_node, err);
+	if (status == QC_OK)
+		status = qc_dir_open(qlog_io(), GetSystemIdentifier(), (QcLayout) qlog_directory_layout,
+							 new_id, new_node, identity, err);
 	if (status == QC_OK)
 		status = qc_dir_sweep(qlog_io(), identity->layout, &strays, err);
 	if (status == QC_OK && strays > 0)
@@ -223,6 +274,16 @@ open_directory(QcIdentity *identity, QcError *err)
 				(errmsg("qlog: %u files or directories below \"%s\" are not qlog's and are left alone",
 						strays, qlog_directory())));
 	return status;
+}
+
+/* A copy becomes a node of its own. */
+static QcStatus
+adopt(QcIdentity *identity, QcError *err)
+{
+	uint64		node;
+	QcStatus	status = random_id(NULL, &node, err);
+
+	return status == QC_OK ? qc_dir_adopt(qlog_io(), node, identity, err) : status;
 }
 
 static QcStatus
@@ -295,7 +356,7 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	qlog_state->directory_id = identity.directory_id;
 	status = recover_state(worker, &identity, &recover, err);
 	if (status == QC_OK && identity.copied)
-		status = qc_dir_adopt(qlog_io(), random_id(NULL), &identity, err);
+		status = adopt(&identity, err);
 	if (status == QC_OK)
 	{
 		QLOG_STOP("recovery-before-stash-removal");

@@ -150,12 +150,14 @@ in_history(void *context, uint32_t timeline, uint64_t lsn)
 	return timeline == SIM_TIMELINE && lsn <= server->redo_end;
 }
 
-static bool
-xid_committed(void *context, uint64_t xid)
+static QcStatus
+xid_committed(void *context, uint64_t xid, bool *committed, QcError *err)
 {
 	const SimServer *server = context;
 
-	return xid < server->next_xid && sim_wal_committed(&server->world->wal, xid);
+	(void) err;
+	*committed = xid < server->next_xid && sim_wal_committed(&server->world->wal, xid);
+	return QC_OK;
 }
 
 static QcStatus
@@ -174,12 +176,14 @@ new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq,
 	return p->world->crashed ? qc_error_sys(err, SIM_CRASHED, "", "could not flush the WAL") : QC_OK;
 }
 
-static uint64_t
-draw(void *context)
+static QcStatus
+draw(void *context, uint64_t *value, QcError *err)
 {
 	SimServer  *server = context;
 
-	return sim_below(server->world, UINT64_MAX) | 1;
+	(void) err;
+	*value = sim_below(server->world, UINT64_MAX) | 1;
+	return QC_OK;
 }
 
 static bool

@@ -44,17 +44,19 @@ in_history(void *context, uint32_t timeline, uint64_t lsn)
 		timeline < server->timeline && lsn <= server->fork_lsn;
 }
 
-static bool
-xid_committed(void *context, uint64_t xid)
+static QcStatus
+xid_committed(void *context, uint64_t xid, bool *committed, QcError *err)
 {
 	Server	   *server = context;
 
+	if (server->fail == FAIL_XID)
+		return qc_error_set(err, QC_IO, "no commit log");
 	if (server->nasked < RUN_XIDS)
 		server->asked[server->nasked++] = xid;
+	*committed = false;
 	for (int i = 0; i < server->ncommitted; i++)
-		if (server->committed[i] == xid)
-			return true;
-	return false;
+		*committed |= server->committed[i] == xid;
+	return QC_OK;
 }
 
 static QcStatus
@@ -65,7 +67,8 @@ new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq,
 	uint8_t		body[QC_WALREC_MARK_MAX];
 	QcWriter	w;
 
-	(void) err;
+	if (server->fail == FAIL_EPOCH)
+		return qc_error_set(err, QC_IO, "no WAL");
 	if (server->wal != NULL)
 	{
 		qc_writer_init(&w, body, sizeof(body));
@@ -79,10 +82,15 @@ new_epoch(void *context, uint64_t old_epoch, uint64_t epoch, uint64_t first_seq,
 	return QC_OK;
 }
 
-static uint64_t
-draw(void *context)
+static QcStatus
+draw(void *context, uint64_t *value, QcError *err)
 {
-	return ((Server *) context)->random++;
+	Server	   *server = context;
+
+	if (server->fail == FAIL_RANDOM)
+		return qc_error_set(err, QC_INTERNAL, "no random numbers");
+	*value = server->random++;
+	return QC_OK;
 }
 
 static bool

@@ -12,6 +12,15 @@
 
 #define RUN_XIDS	64
 
+/* A hook that is to fail. */
+typedef enum ServerFault
+{
+	FAIL_NOTHING,
+	FAIL_XID,					/* "no commit log" */
+	FAIL_EPOCH,					/* "no WAL" */
+	FAIL_RANDOM					/* "no random numbers" */
+} ServerFault;
+
 /* The server: how far its history goes, and what its commit log says. */
 typedef struct Server
 {
@@ -27,6 +36,7 @@ typedef struct Server
 	uint64_t	random;
 	uint64_t	asked[RUN_XIDS];	/* the commit log was asked for these */
 	int			nasked;
+	ServerFault fail;
 	int			stop_after;		/* progress calls until it says no; 0 = never */
 	HandStash  *wal;			/* where redo will find the epoch WAL record, or NULL */
 } Server;

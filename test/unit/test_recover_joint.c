@@ -405,6 +405,54 @@ test_open_in_checkpoint(void)
 	}
 }
 
+/* ---- what the server cannot say ---- */
+
+/* Recovery ends with the reason, changes nothing and keeps nothing open; the next one finds all as it was. */
+static void
+expect_failure(ServerFault fault, QcStatus code, const char *text)
+{
+	server.fail = fault;
+	run_refused(&hand, &server, &options, code, NULL, 0);
+	CHECK_U64(run_recovery(&run, &hand, &server, &options), code);
+	CHECK_STR(run.err.text, text);
+	run_end(&run);
+	qc_files_close(&hand.files);
+	CHECK_U64(sim_disk_handles(hand.disk), 0);
+	server.fail = FAIL_NOTHING;
+}
+
+static void
+test_commit_log_fails(void)
+{
+	for (int stashed = 0; stashed < 2; stashed++)
+	{
+		begin();
+		put_push(3, 70, 0, 2);
+		if (stashed)
+			hand_stash_entry(&stash, &hand, &entry, 1, 800);
+		else
+			put_confirm(4, 1, 3, 900);
+		server_commits(&server, 70);
+		expect_failure(FAIL_XID, QC_IO, "no commit log");
+		if (recovers())
+			CHECK_U64(run.r.committed, 1);
+		fixture_end();
+	}
+}
+
+static void
+test_epoch_fails(void)
+{
+	begin();
+	put_push(3, 70, 0, 2);
+	options.copied = true;
+	expect_failure(FAIL_RANDOM, QC_INTERNAL, "no random numbers");
+	expect_failure(FAIL_EPOCH, QC_IO, "no WAL");
+	if (recovers())
+		CHECK_U64(server.nepochs, 1);
+	fixture_end();
+}
+
 int
 main(void)
 {
@@ -420,5 +468,7 @@ main(void)
 	UNIT_RUN(test_decision_behind_end);
 	UNIT_RUN(test_joint_ack);
 	UNIT_RUN(test_open_in_checkpoint);
+	UNIT_RUN(test_commit_log_fails);
+	UNIT_RUN(test_epoch_fails);
 	return unit_end();
 }
