@@ -171,6 +171,14 @@ $(test_lib): $(call objects,$(test_help))
 $(patsubst %.c,$(B)/%,$(test_main)): %: %.o $(test_lib) $(core_lib)
 	$(CC) $(core_flags) -o $@ $(filter %.o,$^) $(test_lib) $(core_lib) $(core_libs) -lpthread -lm
 
+# The simulator's test of itself: files that can have deliberate faults, compiled with them (qc_mutant.h).
+mutants := $(patsubst %.c,$(B)/mutant/%.o,$(if $(test_src),$(shell grep -lw QC_MUTATED src/core/*.c test/sim/*.c)))
+$(B)/test/sim/sim_mutants: $(mutants)
+
+$(B)/mutant/%.o: %.c $(B)/compile.flags
+	@mkdir -p $(@D)
+	$(CC) $(test_flags) -DQC_MUTANTS -MMD -MP -c -o $@ $<
+
 # The tests of qlog_dump call it as a function.
 $(B)/test/unit/test_dump $(B)/test/fuzz/fuzz_dump: $(filter-out %/qlog_dump.o,$(call objects,$(bin_src)))
 
@@ -180,7 +188,7 @@ $(B)/src/bin/qlog_dump: $(call objects,$(bin_src)) $(core_lib)
 src/bin/qlog_dump: $(B)/src/bin/qlog_dump
 	cp $< $@
 
--include $(patsubst %.o,%.d,$(call objects,$(core_src) $(pg_src) $(bin_src) $(test_src)))
+-include $(patsubst %.o,%.d,$(call objects,$(core_src) $(pg_src) $(bin_src) $(test_src)) $(mutants))
 
 # ---------------------------------------------------------------------------------------------
 # What people type

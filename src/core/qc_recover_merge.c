@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_mutant.h"
+
 QcStatus
 qc_recover_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError *err)
 {
@@ -142,7 +144,7 @@ advance(QcRecovery *rc, uint32_t log_index, bool *head, QcError *err)
 	*head = false;
 	while (status == QC_END && tail->scan->end != QC_SCAN_CLEAN)
 	{
-		bool		torn = tail->scan->end == QC_SCAN_TORN;
+		bool		torn = tail->scan->end == QC_SCAN_TORN || QC_MUTATED(QC_MUTANT_STOP_AT_DAMAGE);
 
 		status = note_spot(rc, log_index, err);
 		if (status != QC_OK)

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "qc_mutant.h"
+
 #define ROUND16(n) (((n) + 15) / 16 * 16)
 #define SLICES_MAX 256
 
@@ -346,6 +348,8 @@ qc_ring_write(QcState *st, QcRing *ring, QcFiles *files, QcError *err)
 			return status;
 		atomic_store_explicit(&ring->written, walk.at, memory_order_release);
 		atomic_store_explicit(&ring->written_seq, seq, memory_order_release);
+		if (QC_MUTATED(QC_MUTANT_APPLY_BEFORE_DURABLE))
+			qc_ring_publish(ring, seq);
 	}
 }
 
@@ -356,6 +360,8 @@ qc_ring_take_dirty(QcState *st, QcRing *ring, QcDirtyFile *out, uint32_t max, ui
 	uint32_t	n = 0;
 
 	*seq = atomic_load_explicit(&ring->written_seq, memory_order_relaxed);
+	if (QC_MUTATED(QC_MUTANT_ACK_PER_LOG))
+		max = 1;
 	while (ring->dirty_logs != 0 && n < max)
 	{
 		QcLog	   *log = QC_AT(st, QcLog, ring->dirty_logs);
@@ -373,7 +379,7 @@ qc_ring_take_dirty(QcState *st, QcRing *ring, QcDirtyFile *out, uint32_t max, ui
 		ring->dirty_logs = log->dirty_next;
 		log->dirty_next = 0;
 	}
-	*more = ring->dirty_logs != 0;
+	*more = ring->dirty_logs != 0 && !QC_MUTATED(QC_MUTANT_ACK_PER_LOG);
 	return n;
 }
 

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "qc_answer.h"
+#include "qc_mutant.h"
 
 typedef struct Dump
 {
@@ -309,6 +310,8 @@ dump_open(Dump *d, QcRef ref)
 		put_delete(d, QC_ROW_OPEN, 1, open->seq, 0);
 		return;
 	}
+	if (QC_MUTATED(QC_MUTANT_MARK_PAST_UNDECIDED))
+		return;
 	at = begin_row(d, QC_ROW_OPEN, 1, open->seq, 0);
 	qc_put_u64(w, open->xid);
 	qc_put_u64(w, open->lsn);

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STASH_MAX (16u * 1024 * 1024)
-
 /* ---- redo ---- */
 
 typedef struct StashFile
@@ -273,18 +271,30 @@ remove_stash(SimProc *p)
 		qc_error_sys(&p->err, rc, QC_STASH_PATH, "could not remove");
 }
 
+/* Bytes of the stash, 0 = there is none. */
+static size_t
+stash_size(SimProc *p)
+{
+	QcHandle	handle;
+	uint64_t	size = 0;
+
+	if (p->io.open(p, QC_STASH_PATH, 0, &handle) != 0)
+		return 0;
+	(void) p->io.size(p, handle, &size);
+	p->io.close(p, handle);
+	return (size_t) size;
+}
+
 static QcStatus
 run_recovery(SimServer *server)
 {
 	SimProc    *p = &server->procs[SIM_BOOT_PROC];
 	SimWorld   *w = p->world;
-	uint8_t    *stash = malloc(STASH_MAX);
+	size_t		stash_max = stash_size(p);
+	uint8_t    *stash = sim_alloc(stash_max + 1);
 	size_t		stash_len = 0;
-	QcStatus	status;
+	QcStatus	status = qc_dir_read_file(&p->io, QC_STASH_PATH, stash, stash_max, &stash_len, &p->err);
 
-	if (stash == NULL)
-		abort();
-	status = qc_dir_read_file(&p->io, QC_STASH_PATH, stash, STASH_MAX, &stash_len, &p->err);
 	if (status == QC_OK || status == QC_MISSING)
 	{
 		server->recover = (QcRecover)

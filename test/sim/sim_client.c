@@ -283,12 +283,14 @@ stage_push(Work *work, const Target *target)
 	uint32_t	count = 1 + (uint32_t) (sim_chance(w, 70) ? 0 : sim_below(w, BATCH_MAX));
 	bool		compressible = !sim_chance(w, w->config.noise);
 	uint32_t	size = choose_size(w);
+	uint64_t	room = w->config.segment > 2 * QC_RECORD_RAW_TARGET ? w->config.segment :
+		w->config.segment / 2 - 200;
 	size_t		cap;
 	QcWriter	frames;
 	uint8_t    *hashes;
 	uint8_t    *data;
 
-	while (count > 1 && (uint64_t) count * (size + 80) > w->config.segment)
+	while (count > 1 && (uint64_t) count * (size + 80) > room)
 		count--;
 	cap = (size_t) count * (size + 64);
 	qc_writer_init(&frames, sim_arena_take(&work->p->arena, cap), cap);
@@ -757,6 +759,29 @@ sim_acknowledge(SimClient *client)
 			stage_acks(work, &client->held[i], true);
 	}
 	if (work->nops == 0 || !pre_commit(work))
+	{
+		rollback(work);
+		return false;
+	}
+	sim_oracle_committing(work->w->oracle, work->txn);
+	commit(work);
+	return true;
+}
+
+bool
+sim_push(SimClient *client, uint32_t name)
+{
+	Work	   *work = begin(client, false, false);
+	Target		target;
+
+	if ((work->server->queues[name] == SIM_NONE && !auto_create(work, name)) ||
+		!find_partition(work, name, 0, &target))
+	{
+		rollback(work);
+		return false;
+	}
+	stage_push(work, &target);
+	if (!pre_commit(work))
 	{
 		rollback(work);
 		return false;

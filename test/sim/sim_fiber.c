@@ -12,15 +12,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -42,7 +34,7 @@ static SimFiber *current;
 static SimFiber *spare;
 static ucontext_t outside;
 
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 static const void *outside_stack;
 static size_t outside_size;
 static void *outside_fake;
@@ -52,7 +44,7 @@ static void *outside_fake;
 static void
 enter_begin(SimFiber *fiber)
 {
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 	__sanitizer_start_switch_fiber(&outside_fake, fiber->stack, STACK_SIZE);
 #else
 	(void) fiber;
@@ -62,7 +54,7 @@ enter_begin(SimFiber *fiber)
 static void
 enter_end(void)
 {
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 	__sanitizer_finish_switch_fiber(outside_fake, NULL, NULL);
 #endif
 }
@@ -71,7 +63,7 @@ enter_end(void)
 static void
 leave_begin(SimFiber *fiber)
 {
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 	__sanitizer_start_switch_fiber(fiber->ended ? NULL : &fiber->fake, outside_stack, outside_size);
 #else
 	(void) fiber;
@@ -81,7 +73,7 @@ leave_begin(SimFiber *fiber)
 static void
 leave_end(SimFiber *fiber)
 {
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 	__sanitizer_finish_switch_fiber(fiber->fake, &outside_stack, &outside_size);
 #else
 	(void) fiber;
@@ -145,7 +137,7 @@ void
 sim_fiber_free(SimFiber *fiber)
 {
 	assert(fiber != current);
-#ifdef SANITIZED
+#ifdef SIM_SANITIZED
 	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, STACK_SIZE);
 #endif
 	fiber->next = spare;

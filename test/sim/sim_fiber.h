@@ -11,6 +11,15 @@
 
 #include <stdbool.h>
 
+/* Is this built with AddressSanitizer? */
+#if defined(__SANITIZE_ADDRESS__)
+#define SIM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SIM_SANITIZED 1
+#endif
+#endif
+
 typedef struct SimFiber SimFiber;
 typedef void (*SimFiberMain) (void *argument);
 

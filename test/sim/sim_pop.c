@@ -66,6 +66,8 @@ sim_read(SimProc *p, const SimPlace *place, SimSeen *seen)
 	if (location.file == 0)
 		status = qc_read_locate(&p->cache, location.log, place->partition, place->position, 0,
 								&location, &p->err);
+	if (status == QC_NOTFOUND)
+		p->err.code = QC_DAMAGED;	/* the state says that it is there */
 	if (status == QC_OK)
 		status = qc_read_message(&p->cache, &location, place->partition, place->position, &message,
 								 &created_at, &p->err);

@@ -30,9 +30,19 @@ extern bool sim_life(SimWorld *world, uint32_t rounds);
 /* A short life of which every step is the last one, in copies; recovery of the copies is cut short in turn. */
 extern bool sim_sweep(SimWorld *world, uint64_t *runs);
 
-/* Damage of kind `kind` (0 .. SIM_DAMAGES - 1) to a directory after some work. */
-#define SIM_DAMAGES 6
-extern bool sim_damage(SimWorld *world, uint32_t kind);
-extern const char *sim_damage_name(uint32_t kind);
+/* What is done to a directory. */
+typedef enum SimDamage
+{
+	SIM_DAMAGE_QUEUE,			/* a byte of a queue's log is another one */
+	SIM_DAMAGE_SYSTEM,			/* ... of the system log */
+	SIM_DAMAGE_ONLY,			/* ... of the log of the only queue */
+	SIM_DAMAGE_DIRECTORY,		/* a log directory is gone */
+	SIM_DAMAGE_FILE,			/* a log file is gone */
+	SIM_DAMAGE_CHECKPOINT,		/* the checkpoint is gone */
+	SIM_DAMAGE_COPY				/* it is a copy, taken file by file while the server ran */
+} SimDamage;
+
+/* Damage to a directory after some work. */
+extern bool sim_damage(SimWorld *world, SimDamage kind);
 
 #endif							/* SIM_RUN_H */

@@ -289,6 +289,41 @@ proc_init(SimServer *server, uint32_t number)
 	qc_error_clear(&p->err);
 }
 
+/* Blocks of servers that are gone, to be used again: fresh memory from the system costs more than a recovery. */
+#define SPARES	8
+#define STATE_BYTES	((size_t) 4 * 1024 * 1024)
+
+static void *spare_blocks[SPARES];
+static int	nspares;
+
+static void *
+take_block(uint64_t size)
+{
+	void	   *block = nspares > 0 ? spare_blocks[--nspares] : malloc(STATE_BYTES);
+
+	assert(size <= STATE_BYTES);
+	if (block == NULL)
+		abort();
+	return block;
+}
+
+static void
+give_block(void *block)
+{
+	if (nspares < SPARES)
+		spare_blocks[nspares++] = block;
+	else
+		free(block);
+}
+
+void
+sim_server_cleanup(void)
+{
+	while (nspares > 0)
+		free(spare_blocks[--nspares]);
+	sim_fiber_cleanup();
+}
+
 SimServer *
 sim_server_new(SimWorld *world)
 {
@@ -296,10 +331,8 @@ sim_server_new(SimWorld *world)
 	QcStateConfig config = {world->config.state, world->config.index, world->config.max_slots};
 
 	server->world = world;
-	server->state_block = malloc(qc_state_size(&config));
-	server->ring_block = malloc(qc_ring_block_size(world->config.ring));
-	if (server->state_block == NULL || server->ring_block == NULL)
-		abort();
+	server->state_block = take_block(qc_state_size(&config));
+	server->ring_block = take_block(qc_ring_block_size(world->config.ring));
 	server->st = qc_state_init(server->state_block, &config);
 	server->ring = qc_ring_init(server->ring_block, world->config.ring, 0);
 	for (uint32_t i = 0; i < SIM_PROCS; i++)
@@ -325,8 +358,8 @@ sim_server_free(SimServer *server)
 	if (server->store != NULL)
 		qs_close(server->store);
 	free(server->batch);
-	free(server->state_block);
-	free(server->ring_block);
+	give_block(server->state_block);
+	give_block(server->ring_block);
 	free(server);
 }
 

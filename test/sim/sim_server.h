@@ -139,6 +139,9 @@ struct SimServer
 extern SimServer *sim_server_new(SimWorld *world);
 extern void sim_server_free(SimServer *server);
 
+/* Give back what is kept for servers to come, at the end of the program. */
+extern void sim_server_cleanup(void);
+
 /* A process that runs main. */
 extern SimProc *sim_server_spawn(SimServer *server, void (*main) (SimProc *p));
 
@@ -258,6 +261,9 @@ extern bool sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t p
 
 /* A transaction that acknowledges everything the client holds; false = that was nothing, or not to be had. */
 extern bool sim_acknowledge(SimClient *client);
+
+/* Push one message into the default partition of a queue, which is made when it is not there; waits for the flush. */
+extern bool sim_push(SimClient *client, uint32_t name);
 
 /* Answers that act at once: give some messages back, or hold all of them longer. */
 extern void sim_nack(SimClient *client, SimHeld *held);

@@ -18,6 +18,7 @@ sim_wal_init(SimWal *wal)
 	memset(wal, 0, sizeof(*wal));
 	wal->redo = FIRST_LSN;
 	wal->next_xid = wal->control_xid = FIRST_XID;
+	wal->keep = UINT64_MAX;
 }
 
 void
@@ -102,7 +103,8 @@ sim_wal_control(SimWal *wal, uint64_t redo, uint64_t next_xid)
 	assert(redo >= wal->redo && redo <= sim_wal_flushed(wal));
 	wal->redo = redo;
 	wal->control_xid = next_xid;
-	for (size_t i = 0; i < wal->count && wal->records[i].end_lsn <= redo; i++)
+	for (size_t i = 0; i < wal->count && wal->records[i].end_lsn <= redo &&
+		 wal->records[i].end_lsn <= wal->keep; i++)
 	{
 		sim_buffer_drop(wal->records[i].body);
 		wal->records[i].body = NULL;

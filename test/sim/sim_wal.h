@@ -46,6 +46,8 @@ typedef struct SimWal
 	uint64_t	next_xid;		/* shared memory */
 	uint64_t	redo;			/* control file: where redo begins */
 	uint64_t	control_xid;	/* control file: next xid at that point */
+	uint64_t	keep;			/* records from this LSN on are kept whole for a backup, UINT64_MAX
+								 * = no backup */
 } SimWal;
 
 extern void sim_wal_init(SimWal *wal);

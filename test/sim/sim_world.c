@@ -44,8 +44,8 @@ choose_config(SimWorld *w)
 	c->clients = ONE_OF(w, 1, 2, 3, 4, 6);
 	c->names = ONE_OF(w, 1, 2, 3, 5, SIM_NAMES_MAX);
 	c->partitions = ONE_OF(w, 1, 2, SIM_PARTITIONS_MAX);
-	c->segment = ONE_OF(w, 4096, 8192, 16384, 65536);
-	c->ring = ONE_OF(w, 8192, 16384, 65536);
+	c->segment = ONE_OF(w, 4096, 8192, 16384, 65536, 262144);
+	c->ring = ONE_OF(w, 32768, 65536);
 	c->state = 2 * 1024 * 1024;
 	c->index = ONE_OF(w, 65536, 524288);
 	c->max_slots = ONE_OF(w, 3, 20, 1000);
@@ -99,6 +99,13 @@ sim_world_free(SimWorld *world)
 	sim_oracle_free(world->oracle);
 	sim_wal_free(&world->wal);
 	free(world);
+}
+
+void
+sim_world_trace(SimWorld *world, FILE *out)
+{
+	world->oracle->trace = out;
+	sim_disk_trace(world->disk, out);
 }
 
 /* How many of the records that were not flushed survive. */

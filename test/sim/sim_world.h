@@ -69,6 +69,8 @@ typedef struct SimWorld
 	bool		crash_free;		/* nobody has died since the last server served: it was stopped */
 	bool		lossy;			/* a copy, see SimView */
 	bool		allow_damage;	/* recovery may refuse, queues may be out of service */
+	uint64_t	sweep_step;		/* a sweep looks at this step only, 0 = at every one */
+	uint64_t	failed_step;	/* ... and found the fault there */
 	char		failure[500];	/* what went wrong, "" = nothing */
 } SimWorld;
 
@@ -77,6 +79,9 @@ extern SimWorld *sim_world_new(uint64_t seed);
 /* A copy of everything, with the same open handles; the running server stays with the old one. */
 extern SimWorld *sim_world_copy(const SimWorld *world);
 extern void sim_world_free(SimWorld *world);
+
+/* Tell everything that clients, disk and WAL do, NULL = do not. */
+extern void sim_world_trace(SimWorld *world, FILE *out);
 
 /* The server is gone: what survives of disk and WAL.	*/
 extern void sim_world_crash(SimWorld *world, SimCrash crash);

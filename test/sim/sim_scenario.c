@@ -1,0 +1,190 @@
+/*
+ * sim_scenario.c
+ *		The scenarios of the simulation.
+ */
+#include "sim_scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROUNDS	12				/* server lives of one long life */
+
+/* ---- configurations ---- */
+
+/* Nothing but the logs decides. */
+static void
+queue_only(SimConfig *c)
+{
+	c->joint = c->catalog = 0;
+}
+
+/* The WAL decides, and holds what it decides about. */
+static void
+carried(SimConfig *c)
+{
+	c->joint = c->joint < 50 ? 50 : c->joint;
+	c->carry_limit = 1000000;
+}
+
+/* The WAL decides about what stands in the logs only. */
+static void
+referenced(SimConfig *c)
+{
+	c->joint = c->joint < 50 ? 50 : c->joint;
+	c->carry_limit = 0;
+}
+
+/* Every push and every answer travels in the WAL. */
+static void
+carry_all(SimConfig *c)
+{
+	c->joint = 100;
+	c->carry_limit = UINT32_MAX;
+}
+
+/* Joint commits that guard themselves. */
+static void
+unguarded(SimConfig *c)
+{
+	carried(c);
+	c->guards = 0;
+}
+
+/* Most transactions push into several of many logs. */
+static void
+several(SimConfig *c)
+{
+	c->names = SIM_NAMES_MAX;
+	c->several = 80;
+	c->clients = c->clients < 3 ? 3 : c->clients;
+}
+
+/* Queues come and go. */
+static void
+catalog(SimConfig *c)
+{
+	c->names = c->names < 3 ? 3 : c->names;
+	c->catalog = 25;
+	c->checkpoint = 40;
+}
+
+/* ---- what is done ---- */
+
+static bool
+run_life(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+{
+	(void) scenario;
+	totals->recoveries += ROUNDS;
+	return sim_life(world, ROUNDS);
+}
+
+static bool
+run_sweep(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+{
+	uint64_t	runs;
+	bool		good = sim_sweep(world, &runs);
+
+	(void) scenario;
+	totals->recoveries += runs;
+	return good;
+}
+
+static bool
+run_damage(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+{
+	totals->recoveries++;
+	return sim_damage(world, (SimDamage) scenario->kind);
+}
+
+const SimScenario sim_scenarios[] = {
+	{"life", "work and crashes", 10, NULL, run_life, 0},
+	{"life-queue-only", "... decided by the logs", 6, queue_only, run_life, 0},
+	{"life-carried", "... decided by the WAL, which carries the messages", 8, carried, run_life, 0},
+	{"life-referenced", "... decided by the WAL, which refers to the logs", 6, referenced, run_life, 0},
+	{"life-carry-all", "... all of it in the WAL", 5, carry_all, run_life, 0},
+	{"life-unguarded", "... joint commits that guard themselves", 5, unguarded, run_life, 0},
+	{"life-several", "... in several logs at once", 6, several, run_life, 0},
+	{"life-catalog", "... with queues that come and go", 6, catalog, run_life, 0},
+	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
+	{"sweep-queue-only", "... decided by the logs", 6, queue_only, run_sweep, 0},
+	{"sweep-carried", "... decided by the WAL, which carries the messages", 7, carried, run_sweep, 0},
+	{"sweep-referenced", "... decided by the WAL, which refers to the logs", 6, referenced, run_sweep, 0},
+	{"sweep-several", "... in several logs at once", 7, several, run_sweep, 0},
+	{"sweep-catalog", "... with queues that come and go", 6, catalog, run_sweep, 0},
+	{"damage-queue", "a byte of a queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_QUEUE},
+	{"damage-system", "a byte of the system log flipped", 2, NULL, run_damage, SIM_DAMAGE_SYSTEM},
+	{"damage-only", "a byte of the only queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_ONLY},
+	{"damage-directory", "a log directory missing", 2, NULL, run_damage, SIM_DAMAGE_DIRECTORY},
+	{"damage-file", "a log file missing", 2, NULL, run_damage, SIM_DAMAGE_FILE},
+	{"damage-checkpoint", "the checkpoint lost", 3, NULL, run_damage, SIM_DAMAGE_CHECKPOINT},
+	{"damage-copy", "a copy taken while the server ran", 4, NULL, run_damage, SIM_DAMAGE_COPY},
+	{NULL, NULL, 0, NULL, NULL, 0}
+};
+
+const SimScenario *
+sim_scenario_find(const char *name)
+{
+	for (const SimScenario *scenario = sim_scenarios; scenario->name != NULL; scenario++)
+	{
+		if (strcmp(scenario->name, name) == 0)
+			return scenario;
+	}
+	return NULL;
+}
+
+const char *
+sim_program(const char *name)
+{
+	static char path[100];
+#ifdef __clang__
+	const char *compiler = "clang";
+#else
+	const char *compiler = "gcc";
+#endif
+#ifdef SIM_SANITIZED
+	const char *sanitized = "-san";
+#else
+	const char *sanitized = "";
+#endif
+
+	(void) snprintf(path, sizeof(path), "build/%s%s/test/sim/%s", compiler, sanitized, name);
+	return path;
+}
+
+/* What is wrong, and in which configuration. */
+static void
+tell(const SimScenario *scenario, uint64_t seed, const SimWorld *world, SimFailure *failure)
+{
+	char		config[400];
+
+	sim_world_describe(world, config, sizeof(config));
+	(void) snprintf(failure->text, sizeof(failure->text), "%s, seed %llu: %s\n#   (%s)", scenario->name,
+					(unsigned long long) seed, world->failure, config);
+	failure->step = world->failed_step;
+}
+
+bool
+sim_scenario_run(const SimScenario *scenario, uint64_t seed, const SimOptions *options,
+				 SimTotals *totals, SimFailure *failure)
+{
+	SimWorld   *world = sim_world_new(seed);
+	bool		good;
+
+	if (scenario->configure != NULL)
+		scenario->configure(&world->config);
+	world->sweep_step = options->step;
+	sim_world_trace(world, options->trace);
+	good = scenario->run(world, scenario, totals);
+	if (sim_world_failed(world) || !good)
+	{
+		(void) sim_world_fail(world, "it ended too early");
+		tell(scenario, seed, world, failure);
+		good = false;
+	}
+	totals->seeds++;
+	totals->steps += world->steps;
+	totals->transactions += world->oracle->ntxns;
+	totals->messages += world->oracle->nmessages;
+	sim_world_free(world);
+	return good;
+}
