@@ -161,7 +161,7 @@ COMMENT ON VIEW qlog_stat_log IS
 
 CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
                                   OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 3;
+AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 4;
 COMMENT ON FUNCTION qlog_stat_workers() IS 'Rows of the view qlog_stat_workers.';
 CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
 COMMENT ON VIEW qlog_stat_workers IS

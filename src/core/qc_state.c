@@ -93,6 +93,7 @@ qc_state_init(void *block, const QcStateConfig *config)
 	}
 	assert(at % sizeof(uint64_t) == 0 && at + qc_answers_size(config->state_bytes) == fixed);
 	qc_answers_init(st, at, config->state_bytes);
+	st->rest_until = INT64_MIN;
 	st->next_queue_id = 1;
 	st->next_partition_id = 1;
 	st->max_slots = config->max_slots != 0 ? config->max_slots : QC_SLOTS_MAX;

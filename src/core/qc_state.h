@@ -388,6 +388,13 @@ typedef struct QcState
 	uint64_t	nanswers;		/* ever remembered */
 	uint32_t	answers_max;
 
+	/*
+	 * Whoever runs the timers sleeps until `rest_until`; `alarm` = somebody armed an earlier one:
+	 * wake it.
+	 */
+	int64_t		rest_until;		/* INT64_MIN = it does not sleep */
+	uint32_t	alarm;
+	uint32_t	unused;
 	uint64_t	wheel_tick;		/* every timer below it has fired */
 	uint32_t	ntimers;
 	QcList		wheel[QC_WHEEL_LEVELS][QC_WHEEL_SIZE];

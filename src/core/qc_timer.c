@@ -51,6 +51,7 @@ arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bo
 	timer->is_slot = is_slot;
 	wheel_put(st, timer);
 	st->ntimers++;
+	qc_timers_call(st, (int64_t) (timer->tick * QC_TICK_US));
 	return ref;
 }
 
@@ -116,6 +117,7 @@ fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 {
 	QcLease    *lease;
 	int64_t		when;
+	bool		held;
 
 	if (timer->is_slot)
 	{
@@ -126,47 +128,24 @@ fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 		return false;
 	}
 	lease = QC_AT(st, QcLease, timer->target);
+	held = lease->owner != 0 || lease->pin_seq != 0;
 	*expired = lease->id;
 
 	/* The timer just freed serves again, so this cannot fail. */
 	when = lease->deadline;
-	(void) qc_timer_arm_lease(st, lease, monotonic + REARM_US, monotonic, false);
+	(void) qc_timer_arm_lease(st, lease, held ? INT64_MAX : monotonic + REARM_US, monotonic, false);
 	lease->deadline = when;
-
-	/* In an open transaction, or being acknowledged: it cannot expire. */
-	return lease->owner == 0 && lease->pin_seq == 0;
+	return !held;
 }
 
-uint32_t
-qc_timers_run(QcState *st, int64_t monotonic, uint64_t *expired, uint32_t max)
-{
-	uint64_t	now = (uint64_t) monotonic / QC_TICK_US;
-	uint32_t	n = 0;
-
-	while (st->ntimers > 0 && st->wheel_tick <= now)
-	{
-		QcList	   *list = &st->wheel[0][st->wheel_tick & (QC_WHEEL_SIZE - 1)];
-
-		while (list->head != 0)
-		{
-			if (n == max)
-				return n;
-			if (fire(st, QC_AT(st, QcTimer, list->head), monotonic, &expired[n]))
-				n++;
-		}
-		st->wheel_tick++;
-		cascade(st);
-	}
-	return n;
-}
-
-int64_t
-qc_timers_next(const QcState *st)
+/* First tick at or above wheel_tick at which a timer fires or a bucket is moved down; UINT64_MAX = never. */
+static uint64_t
+next_tick(const QcState *st)
 {
 	uint64_t	best = UINT64_MAX;
 
 	if (st->ntimers == 0)
-		return INT64_MAX;
+		return best;
 	for (int level = 0; level < QC_WHEEL_LEVELS; level++)
 	{
 		uint64_t	base = st->wheel_tick >> (8 * level);
@@ -185,5 +164,80 @@ qc_timers_next(const QcState *st)
 			break;
 		}
 	}
-	return best == UINT64_MAX ? INT64_MAX : (int64_t) (best * QC_TICK_US);
+	return best;
+}
+
+/* On to the next tick; at the end of a rotation over all that are empty, but not beyond the one after `now`. */
+static void
+move_on(QcState *st, uint64_t now)
+{
+	st->wheel_tick++;
+	if ((st->wheel_tick & (QC_WHEEL_SIZE - 1)) == 0)
+	{
+		/* What begins here comes down first: empty is only what remains empty then. */
+		cascade(st);
+		if (st->wheel_tick <= now && st->wheel[0][0].head == 0)
+		{
+			uint64_t	next = next_tick(st);
+
+			st->wheel_tick = next <= now ? next : now + 1;
+			cascade(st);
+		}
+	}
+}
+
+uint32_t
+qc_timers_step(QcState *st, int64_t monotonic, uint32_t budget, uint32_t *fired,
+			   uint64_t *expired, uint32_t max)
+{
+	uint64_t	now = (uint64_t) monotonic / QC_TICK_US;
+	uint32_t	n = 0;
+
+	*fired = 0;
+	while (st->ntimers > 0 && st->wheel_tick <= now)
+	{
+		QcList	   *list = &st->wheel[0][st->wheel_tick & (QC_WHEEL_SIZE - 1)];
+
+		while (list->head != 0)
+		{
+			if (n == max || *fired == budget)
+				return n;
+			if (fire(st, QC_AT(st, QcTimer, list->head), monotonic, &expired[n]))
+				n++;
+			(*fired)++;
+		}
+		move_on(st, now);
+	}
+	return n;
+}
+
+uint32_t
+qc_timers_run(QcState *st, int64_t monotonic, uint64_t *expired, uint32_t max)
+{
+	uint32_t	fired;
+
+	return qc_timers_step(st, monotonic, UINT32_MAX, &fired, expired, max);
+}
+
+int64_t
+qc_timers_next(const QcState *st)
+{
+	uint64_t	next = next_tick(st);
+
+	return next == UINT64_MAX ? INT64_MAX : (int64_t) (next * QC_TICK_US);
+}
+
+int64_t
+qc_timers_rest(QcState *st)
+{
+	st->rest_until = qc_timers_next(st);
+	st->alarm = 0;
+	return st->rest_until;
+}
+
+void
+qc_timers_awake(QcState *st)
+{
+	st->rest_until = INT64_MIN;
+	st->alarm = 0;
 }

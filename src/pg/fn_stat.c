@@ -425,7 +425,8 @@ qlog_stat_log(PG_FUNCTION_ARGS)
 Datum
 qlog_stat_workers(PG_FUNCTION_ARGS)
 {
-	static const char *const roles[QLOG_WORKER_COUNT] = {"checkpointer", "guard 1", "guard 2"};
+	static const char *const roles[QLOG_WORKER_COUNT] = {"checkpointer", "guard 1", "guard 2",
+	"timer"};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	if (qlog_shared == NULL)

@@ -17,6 +17,7 @@
 #include "qlog_xact.h"
 #include "wrk_checkpoint.h"
 #include "wrk_guard.h"
+#include "wrk_timer.h"
 
 PG_MODULE_MAGIC;
 
@@ -38,4 +39,5 @@ _PG_init(void)
 		return;
 	qlog_checkpointer_register();
 	qlog_guards_register();
+	qlog_timer_register();
 }

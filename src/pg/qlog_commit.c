@@ -50,11 +50,9 @@ remember(uint64 seq)
 static void
 wake_checkpointer(void)
 {
-	const QlogWorker *worker = &qlog_shared->workers[QLOG_WORKER_CHECKPOINTER];
-
 	if (pg_atomic_read_u32(&qlog_shared->resting) != 0 &&
-		pg_atomic_exchange_u32(&qlog_shared->resting, 0) != 0 && worker->pid != 0)
-		SetLatch(&ProcGlobal->allProcs[worker->pgprocno].procLatch);
+		pg_atomic_exchange_u32(&qlog_shared->resting, 0) != 0)
+		qlog_worker_wake(QLOG_WORKER_CHECKPOINTER);
 }
 
 void

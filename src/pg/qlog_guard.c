@@ -153,12 +153,7 @@ qlog_guard_wake(void)
 		pg_atomic_exchange_u32(&qlog_shared->joint_work, 1) != 0)
 		return;
 	for (int i = QLOG_WORKER_GUARD_1; i <= QLOG_WORKER_GUARD_2; i++)
-	{
-		const QlogWorker *worker = &qlog_shared->workers[i];
-
-		if (worker->pid != 0)
-			SetLatch(&ProcGlobal->allProcs[worker->pgprocno].procLatch);
-	}
+		qlog_worker_wake((QlogWorkerKind) i);
 }
 
 /* A backend that exits gives its standing credit back. */

@@ -173,7 +173,7 @@ read_queue(QlogName name, QlogQueue *queue)
 	found = qc_queue_by_name(qlog_state, MyDatabaseId, name.text, name.len);
 	if (found != NULL)
 		describe(found, queue);
-	qlog_unlock_state();
+	LWLockRelease(&qlog_shared->state_lock);
 	return found != NULL;
 }
 
@@ -189,7 +189,7 @@ read_partition(uint64 queue_id, QlogName name)
 	if (queue != NULL)
 		partition = qc_partition_by_name(qlog_state, queue, name.text, name.len);
 	id = partition == NULL ? 0 : partition->id;
-	qlog_unlock_state();
+	LWLockRelease(&qlog_shared->state_lock);
 	return id;
 }
 
@@ -421,7 +421,7 @@ hold_queue(const QlogQueue *queue, QlogName name)
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	found = qc_queue_by_id(qlog_state, queue->id);
 	live = found != NULL && found->state == QC_QUEUE_LIVE;
-	qlog_unlock_state();
+	LWLockRelease(&qlog_shared->state_lock);
 	if (!live)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -522,7 +522,7 @@ read_dead_lane(uint64 queue_id)
 	if (queue != NULL)
 		group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
 	id = group == NULL ? 0 : group->dead_partition;
-	qlog_unlock_state();
+	LWLockRelease(&qlog_shared->state_lock);
 	return id;
 }
 

@@ -14,6 +14,8 @@
 #include "common/controldata_utils.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
@@ -156,6 +158,15 @@ qlog_files(void)
 	if (files.io == NULL)
 		qc_files_init(&files, qlog_io(), (QcLayout) qlog_directory_layout);
 	return &files;
+}
+
+void
+qlog_worker_wake(QlogWorkerKind kind)
+{
+	const QlogWorker *worker = &qlog_shared->workers[kind];
+
+	if (worker->pid != 0)
+		SetLatch(&ProcGlobal->allProcs[worker->pgprocno].procLatch);
 }
 
 void

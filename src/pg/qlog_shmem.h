@@ -41,6 +41,7 @@ typedef enum QlogWorkerKind
 	QLOG_WORKER_CHECKPOINTER,
 	QLOG_WORKER_GUARD_1,
 	QLOG_WORKER_GUARD_2,
+	QLOG_WORKER_TIMER,
 	QLOG_WORKER_COUNT
 } QlogWorkerKind;
 
@@ -118,8 +119,23 @@ extern void qlog_shmem_init(void);
  */
 extern void qlog_gate_check(void);
 
+/* Have a worker look again, if it is there. */
+extern void qlog_worker_wake(QlogWorkerKind kind);
+
 #define qlog_lock_state()	LWLockAcquire(&qlog_shared->state_lock, LW_EXCLUSIVE)
-#define qlog_unlock_state() LWLockRelease(&qlog_shared->state_lock)
+
+/* Give the exclusive lock up; what was done under it may have to be looked at by the timer worker. */
+static inline void
+qlog_unlock_state(void)
+{
+	bool		alarm = qlog_state->alarm != 0;
+
+	if (unlikely(alarm))
+		qlog_state->alarm = 0;
+	LWLockRelease(&qlog_shared->state_lock);
+	if (unlikely(alarm))
+		qlog_worker_wake(QLOG_WORKER_TIMER);
+}
 
 /* Clocks for the core: wall (microseconds since the Unix epoch) and monotonic. */
 extern int64 qlog_now(void);

@@ -26,7 +26,6 @@
 #include "qlog_stop.h"
 
 #include "../core/qc_rows.h"
-#include "../core/qc_timer.h"
 
 #define BATCH_MIN		(1024 * 1024)
 #define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early, to bound the hold
@@ -206,24 +205,7 @@ dirty(bool *urgent)
 	return found;
 }
 
-/* Milliseconds until the next timer, at most `most`. */
-static long
-until_timer(long most)
-{
-	int64		next;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	next = qc_timers_next(qlog_state);
-	LWLockRelease(&qlog_shared->state_lock);
-	if (next == INT64_MAX)
-		return most;
-	next = (next - qlog_monotonic()) / 1000 + 1;
-	if (next < 1)
-		next = 1;
-	return most < 0 || next < most ? (long) Min(next, 60000) : most;
-}
-
-/* Nothing is left to do: sleep until somebody logs something or a timer is due. */
+/* Nothing is left to do: sleep until somebody logs something. */
 static void
 rest(QlogWorker *worker)
 {
@@ -233,7 +215,7 @@ rest(QlogWorker *worker)
 	pg_atomic_write_u32(&qlog_shared->resting, 1);
 	pg_memory_barrier();
 	if (!dirty(&urgent))
-		qlog_worker_sleep(until_timer(-1));
+		qlog_worker_sleep(-1);
 	pg_atomic_write_u32(&qlog_shared->resting, 0);
 }
 
@@ -246,13 +228,12 @@ work_until_due(QlogWorker *worker, int64 due)
 	while (!qlog_worker_shutdown() && !urgent && qlog_monotonic() < due)
 	{
 		long		left = (long) ((due - qlog_monotonic()) / 1000) + 1;
-		bool		busy = qlog_upkeep_leases(worker);
+		bool		busy = qlog_upkeep_dropped();
 
-		busy = qlog_upkeep_dropped() || busy;
 		busy = qlog_upkeep_extend(worker) || busy;
 		(void) dirty(&urgent);
 		if (!busy && !urgent)
-			qlog_worker_sleep(until_timer(Min(left, 100)));
+			qlog_worker_sleep(Min(left, 100));
 	}
 }
 
@@ -264,7 +245,6 @@ serve(QlogWorker *worker)
 		int64		due = qlog_monotonic() + (int64) qlog_checkpoint_timeout * 1000;
 		bool		urgent;
 
-		(void) qlog_upkeep_leases(worker);
 		if (!dirty(&urgent) && batch.len == 0)
 		{
 			rest(worker);
@@ -302,14 +282,12 @@ leave(int code, Datum arg)
 	store = NULL;
 }
 
+/* They have waited for the gate. */
 static void
-wake_guards(void)
+wake_workers(void)
 {
-	for (int i = QLOG_WORKER_GUARD_1; i <= QLOG_WORKER_GUARD_2; i++)
-	{
-		if (qlog_shared->workers[i].pid != 0)
-			SetLatch(&ProcGlobal->allProcs[qlog_shared->workers[i].pgprocno].procLatch);
-	}
+	for (int i = 0; i < QLOG_WORKER_COUNT; i++)
+		qlog_worker_wake((QlogWorkerKind) i);
 }
 
 /* Recover and open the gate, or close it with the reason; qlog.allow_gap, set meanwhile, has it tried again. */
@@ -325,7 +303,7 @@ start(QlogWorker *worker)
 	{
 		qlog_worker_error(worker, NULL, NULL);
 		qlog_gate_set(QLOG_GATE_READY, NULL);
-		wake_guards();
+		wake_workers();
 		return;
 	}
 	if (err.code == QC_INTERRUPTED)

@@ -22,7 +22,6 @@ extern QcStatus qlog_recover(QlogWorker *worker, QsStore **store, QcError *err);
 extern void qlog_store_path(char path[MAXPGPATH]);
 
 /* wrk_upkeep.c: what is done between checkpoints.	Each returns whether it did, or left, anything. */
-extern bool qlog_upkeep_leases(QlogWorker *worker);
 extern bool qlog_upkeep_dropped(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 

@@ -144,7 +144,7 @@ call_relief(int other)
 	qlog_lock_state();
 	qlog_shared->guard_called = other;
 	qlog_unlock_state();
-	SetLatch(&ProcGlobal->allProcs[worker->pgprocno].procLatch);
+	qlog_worker_wake((QlogWorkerKind) other);
 	for (int ms = 0; ms < RELIEF_MS && qlog_shared->guard_called == other; ms++)
 		qlog_worker_sleep(1);
 

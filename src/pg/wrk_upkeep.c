@@ -1,7 +1,7 @@
 /*
  * wrk_upkeep.c
- *		What the checkpointer worker does between checkpoints: expired leases, dropped queues, room ahead in busy logs,
- *		indexes of closed files, directories of logs that are gone.
+ *		What the checkpointer worker does between checkpoints: dropped queues, room ahead in busy logs, indexes of closed
+ *		files, directories of logs that are gone.
  */
 #include "wrk_checkpoint.h"
 
@@ -15,66 +15,8 @@
 #include "qlog_io.h"
 
 #include "../core/qc_catalog.h"
-#include "../core/qc_lease.h"
-#include "../core/qc_timer.h"
 
-#define EXPIRED_MAX 256			/* leases released by one entry */
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
-
-/* Leases whose time is over, for one entry of releases. */
-typedef struct Expired
-{
-	uint64		ids[EXPIRED_MAX];
-	uint32		n;
-} Expired;
-
-/* Put a release for each lease that is still over now: it may have been answered since the timer fired. */
-static bool
-put_releases(void *context, QcSmallPlan *small)
-{
-	Expired    *expired = context;
-	QcWriter	w = qc_plan_small_writer(small);
-	uint32		n = 0;
-
-	for (uint32 i = 0; i < expired->n; i++)
-	{
-		QcRelease	release = {.lease = expired->ids[i], .reason = QC_RELEASE_EXPIRED};
-		QcLease    *lease = qc_lease_by_id(qlog_state, expired->ids[i]);
-
-		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 ||
-			lease->deadline > qlog_monotonic())
-			continue;
-		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
-		n++;
-	}
-	if (n > 0)
-		qc_plan_small_done(small, &w, n);
-	return n > 0;
-}
-
-bool
-qlog_upkeep_leases(QlogWorker *worker)
-{
-	static uint8 *buffer = NULL;
-	QcRelease	release = {0};
-	size_t		room = EXPIRED_MAX * qc_effect_size(QC_EFFECT_RELEASE, &release, 0);
-	Expired		expired;
-	QcSmallPlan small;
-	QcError		err;
-
-	if (buffer == NULL)
-		buffer = MemoryContextAlloc(TopMemoryContext, QC_SMALL_BUFFER(room));
-	qlog_lock_state();
-	expired.n = qc_timers_run(qlog_state, qlog_monotonic(), expired.ids, EXPIRED_MAX);
-	qlog_unlock_state();
-	if (expired.n == 0)
-		return false;
-	qc_error_clear(&err);
-	qc_plan_small(&small, buffer, room);
-	if (qlog_try_submit(&small, put_releases, &expired, &err) != QC_OK)
-		qlog_worker_error(worker, &err, "could not release expired leases");
-	return expired.n == EXPIRED_MAX;
-}
 
 bool
 qlog_upkeep_dropped(void)
