@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_alter.h"
 #include "qc_catalog.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -342,6 +343,27 @@ apply_queue_drop(QcState *st, const QcApply *apply, uint64_t id, QcError *err)
 }
 
 static QcStatus
+apply_queue_alter(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_QUEUE_ALTER, .partition = effect->u.queue_alter.queue};
+	QcQueue    *queue = qc_queue_by_id(st, item.partition);
+	QcStatus	status;
+
+	if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+		return QC_OK;
+	status = qc_alter_from_effect(st, effect, apply->seq, !apply->recovering, &item.alter, err);
+	if (status != QC_OK)
+		return status;
+	if (apply->immediate)
+	{
+		qc_alter_install(st, queue, item.alter);
+		return QC_OK;
+	}
+	queue->nalters++;
+	return add_item(st, apply, &item, err);
+}
+
+static QcStatus
 apply_partition_create(QcState *st, const QcApply *apply, const QcPartitionCreate *create,
 					   QcError *err)
 {
@@ -407,6 +429,8 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 			return apply_queue_create(st, apply, &effect->u.queue_create, err);
 		case QC_EFFECT_QUEUE_DROP:
 			return apply_queue_drop(st, apply, effect->u.queue_drop.queue, err);
+		case QC_EFFECT_QUEUE_ALTER:
+			return apply_queue_alter(st, apply, effect, err);
 		case QC_EFFECT_PARTITION_CREATE:
 			return apply_partition_create(st, apply, &effect->u.partition_create, err);
 		case QC_EFFECT_GROUP_CREATE:

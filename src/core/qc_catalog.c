@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "qc_alter.h"
 #include "qc_cursor.h"
 #include "qc_index.h"
 #include "qc_lane.h"
@@ -246,6 +247,30 @@ unlink_bucket(QcState *st, QcTable *table, uint64_t hash, QcRef ref, size_t next
 	table->count--;
 }
 
+static void
+unlink_name(QcState *st, QcQueue *queue)
+{
+	unlink_bucket(st, &st->queue_names,
+				  qc_hash_name(queue->database, qc_name_at(st, queue->name), queue->name_len),
+				  QC_REF(st, queue), offsetof(QcQueue, name_next));
+}
+
+void
+qc_queue_rename(QcState *st, QcQueue *queue, QcRef *name, uint16_t *name_len)
+{
+	QcRef		old = queue->name;
+	uint16_t	old_len = queue->name_len;
+
+	unlink_name(st, queue);
+	queue->name = *name;
+	queue->name_len = *name_len;
+	*name = old;
+	*name_len = old_len;
+	link_bucket(st, &st->queue_names,
+				qc_hash_name(queue->database, qc_name_at(st, queue->name), queue->name_len),
+				QC_REF(st, queue), &queue->name_next);
+}
+
 void
 qc_queue_kill(QcState *st, QcQueue *queue)
 {
@@ -253,9 +278,7 @@ qc_queue_kill(QcState *st, QcQueue *queue)
 
 	if (queue->state == QC_QUEUE_DEAD)
 		return;
-	unlink_bucket(st, &st->queue_names,
-				  qc_hash_name(queue->database, qc_name_at(st, queue->name), queue->name_len), ref,
-				  offsetof(QcQueue, name_next));
+	unlink_name(st, queue);
 	queue->state = QC_QUEUE_DEAD;
 	queue->name_next = st->dead_queues;
 	st->dead_queues = ref;
@@ -328,6 +351,8 @@ queue_free(QcState *st, QcQueue *queue)
 		group->name = 0;
 		qc_free_row(st, QC_CLASS_GROUP, &st->dirty_groups, g, &group->dirty);
 	}
+	qc_grants_free(st, queue->grants);
+	queue->grants = 0;
 	unlink_bucket(st, &st->queue_ids, qc_hash_id(queue->id), ref, offsetof(QcQueue, id_next));
 	qc_list_remove(st, &st->queues, ref, ALL);
 	qc_mem_free(&st->mem, qc_mem_name_class(queue->name_len), queue->name);

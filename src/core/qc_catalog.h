@@ -26,6 +26,9 @@ extern QcGroup *qc_group_load(QcState *st, QcQueue *queue, uint64_t id, const Qc
 /* The queue is dropped: its name is free at once, its rows are freed by qc_queue_sweep. */
 extern void qc_queue_kill(QcState *st, QcQueue *queue);
 
+/* Swap the queue's name with *name, a name object; both stay in use.	The new one is known from now on. */
+extern void qc_queue_rename(QcState *st, QcQueue *queue, QcRef *name, uint16_t *name_len);
+
 /* Free up to budget rows of dropped queues; true = more to do. */
 extern bool qc_queue_sweep(QcState *st, uint32_t budget);
 

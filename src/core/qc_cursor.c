@@ -81,6 +81,22 @@ qc_cursor_refresh(QcState *st, QcCursor *cursor)
 	cursor->is_ready = ready;
 }
 
+void
+qc_cursor_reorder(QcState *st, QcCursor *cursor, bool ordered)
+{
+	for (QcRef ref = cursor->slots.head; ref != 0; ref = QC_AT(st, QcSlot, ref)->of_cursor.next)
+	{
+		if (QC_AT(st, QcSlot, ref)->state != QC_SLOT_RETRY)
+			continue;
+		if (ordered)
+			qc_list_remove(st, &cursor->retry, ref, OF_LEASE);
+		else
+			qc_list_append(st, &cursor->retry, ref, OF_LEASE);
+	}
+	assert(!ordered || cursor->retry.head == 0);
+	qc_dirty_cursor(st, cursor);
+}
+
 /* After a delivery: others' turn. */
 static void
 rotate(QcState *st, QcCursor *cursor)
@@ -557,6 +573,9 @@ qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t ma
 {
 	Chosen		chosen = {runs, max_runs, 0, 0, request->batch};
 
+	*nruns = 0;
+	if (request->queue->flags & QC_QUEUE_NO_POP)
+		return 0;
 	if (request->partition == NULL)
 		choose_from_list(st, request, &chosen);
 	else

@@ -66,6 +66,12 @@ extern QcRef qc_cursor_create(QcState *st, QcPartition *partition, QcGroup *grou
 /* New messages became visible, or aborted: move stable on, count, link into ready lists. */
 extern void qc_partition_advance(QcState *st, QcPartition *partition);
 
+/*
+ * The cursor's partition is about to be delivered in order, or not any more: what waits in its retry list goes by
+ * position, or the other way round.	Live leases go on.	The caller changes the option, then refreshes the cursor.
+ */
+extern void qc_cursor_reorder(QcState *st, QcCursor *cursor, bool ordered);
+
 /* Recompute membership in the ready list. */
 extern void qc_cursor_refresh(QcState *st, QcCursor *cursor);
 

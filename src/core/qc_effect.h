@@ -27,13 +27,16 @@
  * release		the lease ended without an answer (reason QC_RELEASE_*): its messages can be taken again.
  * ack			these ranges of the lease are done; a lease with nothing left ends.  The group is named so
  *				that recovery can apply it when the delivery was lost.
- * nack			these ranges can be delivered again delay_us after the entry's created_at.
+ * nack			these ranges can be delivered again delay_us after the entry's created_at; a count of
+ *				QC_NACK_REST: everything that the lease holds of the partition from first on.
  * dead			a message moved to the dead lane: copy at lane/lane_position (appended in the same entry).
  * renew		the lease runs for lease_us from now on.
  * decision		verdicts on joint entries; lsn is the end of the commit record (0 when aborted).
  * confirm		every joint entry up to seq has its WAL record in durable WAL before lsn.
  * epoch		a new epoch begins at first_seq; older entries at or above it are void.
  * queue_create, queue_drop, partition_create, group_create: catalog.
+ * queue_alter	the queue's whole new definition: name, owner, QC_QUEUE_* flags, options that are set, and one item
+ *				for each element of its ACL.  An entry alters a queue at most once.
  */
 #define QC_NO_ITEMS
 
@@ -72,7 +75,10 @@
 	EFFECT(15, PARTITION_CREATE, partition_create, QcPartitionCreate, \
 		U64(partition) U64(queue) U8(lane) U64(group) STR(name), QC_NO_ITEMS) \
 	EFFECT(16, GROUP_CREATE, group_create, QcGroupCreate, \
-		U64(group) U64(queue) U8(start) I64(start_at) STR(name), QC_NO_ITEMS)
+		U64(group) U64(queue) U8(start) I64(start_at) STR(name), QC_NO_ITEMS) \
+	EFFECT(17, QUEUE_ALTER, queue_alter, QcQueueAlter, \
+		U64(queue) U32(owner) U8(flags) STR(name) STR(options), \
+		U32(grantee) U32(grantor) U32(privileges))
 
 /* values of QcRelease.reason */
 #define QC_RELEASE_ABORT	1	/* the transaction of the pop rolled back */
@@ -85,6 +91,14 @@
 #define QC_DEAD_ABORTED		3	/* its consumer's transaction rolled back once too often */
 #define QC_DEAD_EXPIRED		4	/* its lease expired once too often */
 #define QC_DEAD_LOST		5	/* its consumer was gone after a crash once too often */
+
+/* value of QcNackItem.count */
+#define QC_NACK_REST		UINT32_MAX
+
+/* bits of QcQueueAlter.flags and QcQueue.flags */
+#define QC_QUEUE_NO_PUSH	1	/* paused: pushes are refused */
+#define QC_QUEUE_NO_POP		2	/* paused: pops find nothing */
+#define QC_QUEUE_HAS_ACL	4	/* privileges are what the ACL says; otherwise the owner has all of them */
 
 /* values of QcPartitionCreate.lane */
 #define QC_LANE_NONE		0	/* an ordinary partition */

@@ -233,7 +233,7 @@ qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t firs
 			  int64_t delay_us, int64_t now, int64_t monotonic)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, lease->queue);
-	uint64_t	end = qc_partition_ordered(st, partition) ? UINT64_MAX : first + count;
+	uint64_t	end = count == QC_NACK_REST ? UINT64_MAX : first + count;
 	QcRef		of_partition = QC_REF(st, partition);
 	QcCursor   *cursor = NULL;
 	uint32_t	n = 0;

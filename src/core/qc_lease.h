@@ -25,8 +25,8 @@ extern void qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int6
 							 int64_t monotonic, bool expired);
 
 /*
- * nack messages [first, first + count); in an ordered partition everything of the lease above them too.  Ends the
- * lease when none is left.	 Returns how many were given back.
+ * nack messages [first, first + count), or with QC_NACK_REST everything from first on: what an answer in an ordered
+ * partition says, so that a replay need not know whether it was.	Ends the lease when none is left.	 Returns how many were given back.
  */
 extern uint32_t qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,
 							  uint32_t count, int64_t delay_us, int64_t now, int64_t monotonic);

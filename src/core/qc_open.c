@@ -10,6 +10,7 @@
 
 #include "qc_answer.h"
 #include "qc_apply.h"
+#include "qc_alter.h"
 #include "qc_catalog.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -122,6 +123,23 @@ settle_ack(QcState *st, const QcOpenItem *item)
 	qc_dirty_queue(st, queue);
 }
 
+/* The definition replaces the queue's, which may be gone by now. */
+static void
+settle_alter(QcState *st, const QcOpenItem *item, bool committed)
+{
+	QcQueue    *queue = qc_queue_by_id(st, item->partition);
+
+	if (queue != NULL)
+	{
+		assert(queue->nalters > 0);
+		queue->nalters--;
+	}
+	if (queue != NULL && committed)
+		qc_alter_install(st, queue, item->alter);
+	else
+		qc_alter_discard(st, item->alter);
+}
+
 static void
 settle_item(QcState *st, const QcOpenItem *item, bool committed)
 {
@@ -133,6 +151,11 @@ settle_item(QcState *st, const QcOpenItem *item, bool committed)
 			settle_ack(st, item);
 		if (item->lane_item != 0)
 			qc_lane_settle(st, QC_AT(st, QcLaneItem, item->lane_item), committed);
+		return;
+	}
+	if (item->kind == QC_OPEN_QUEUE_ALTER)
+	{
+		settle_alter(st, item, committed);
 		return;
 	}
 	queue = qc_queue_by_id(st, item->partition);

@@ -435,6 +435,12 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 			need_name(needs, 0);
 			need_name(needs, 0);
 			break;
+		case QC_EFFECT_QUEUE_ALTER:
+			needs->nitems++;
+			needs->nalters++;
+			needs->ngrants += effect->nitems;
+			need_name(needs, effect->u.queue_alter.name.len);
+			break;
 		case QC_EFFECT_PARTITION_CREATE:
 			needs->npartitions++;
 			need_name(needs, effect->u.partition_create.name.len);

@@ -92,6 +92,8 @@ typedef struct QcPlanNeeds
 	uint32_t	ncursors;		/* of new partitions; counted by the credit */
 	uint32_t	nslots;			/* deliver */
 	uint32_t	nleases;
+	uint32_t	nalters;
+	uint32_t	ngrants;
 	uint32_t	names[4];		/* per name class */
 } QcPlanNeeds;
 

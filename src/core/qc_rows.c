@@ -7,6 +7,9 @@
 #include "qc_rows.h"
 
 #include <assert.h>
+#include <stddef.h>
+
+#include "qc_effect.h"
 
 #include "qc_answer.h"
 #include "qc_mutant.h"
@@ -22,6 +25,27 @@ store_be64(uint8_t *at, uint64_t value)
 {
 	for (int i = 0; i < 8; i++)
 		at[i] = (uint8_t) (value >> (56 - 8 * i));
+}
+
+/* What came with a version: queue 2: flags, altered_seq, ACL; open entry 2: new definitions of queues. */
+uint8_t
+qc_row_version(uint8_t kind)
+{
+	switch (kind)
+	{
+		case QC_ROW_QUEUE:
+		case QC_ROW_OPEN:
+			return 2;
+		case QC_ROW_MARK:
+		case QC_ROW_LOG:
+		case QC_ROW_GROUP:
+		case QC_ROW_PARTITION:
+		case QC_ROW_LEASE:
+		case QC_ROW_CURSOR:
+			return 1;
+		default:
+			return 0;
+	}
 }
 
 /* Key of a row with up to two ids. */
@@ -42,7 +66,7 @@ begin_row(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
 	uint16_t	key_len = make_key(key, kind, nids, id1, id2);
 
 	qc_batch_put(d->batch, key, key_len, NULL, 0);
-	qc_put_u8(d->batch, QC_ROW_VERSION);
+	qc_put_u8(d->batch, qc_row_version(kind));
 	return d->batch->len - 1;
 }
 
@@ -125,12 +149,35 @@ dump_log(Dump *d, QcRef ref)
 }
 
 static void
+put_options(Dump *d, const QcOptions *options)
+{
+	QcWriter	w;
+	uint8_t		bytes[QC_OPTIONS_ENCODED_MAX];
+
+	qc_writer_init(&w, bytes, sizeof(bytes));
+	qc_options_put(&w, options);
+	qc_put_str16(d->batch, bytes, w.len);
+}
+
+static void
+put_grants(Dump *d, QcRef first, uint32_t ngrants)
+{
+	qc_put_u32(d->batch, ngrants);
+	for (QcRef ref = first; ref != 0; ref = QC_AT(d->st, QcGrant, ref)->next)
+	{
+		const QcGrant *grant = QC_AT(d->st, QcGrant, ref);
+
+		qc_put_u32(d->batch, grant->grantee);
+		qc_put_u32(d->batch, grant->grantor);
+		qc_put_u32(d->batch, grant->privileges);
+	}
+}
+
+static void
 dump_queue(Dump *d, QcRef ref)
 {
 	QcQueue    *queue = QC_AT(d->st, QcQueue, ref);
 	QcWriter   *w = d->batch;
-	QcWriter	options;
-	uint8_t		options_buf[QC_OPTIONS_ENCODED_MAX];
 	size_t		at;
 
 	if (queue->dirty.flags & QC_DIRTY_DELETED)
@@ -157,9 +204,10 @@ dump_queue(Dump *d, QcRef ref)
 	qc_put_u64(w, (uint64_t) queue->last_push);
 	qc_put_u64(w, (uint64_t) queue->last_pop);
 	put_name(d, queue->name, queue->name_len);
-	qc_writer_init(&options, options_buf, sizeof(options_buf));
-	qc_options_put(&options, &queue->options);
-	qc_put_str16(w, options_buf, options.len);
+	put_options(d, &queue->options);
+	qc_put_u8(w, queue->flags);
+	qc_put_u64(w, queue->altered_seq);
+	put_grants(d, queue->grants, queue->ngrants);
 	end_row(d, at, 1);
 }
 
@@ -297,6 +345,19 @@ dump_cursor(Dump *d, QcRef ref)
 	end_row(d, at, 2);
 }
 
+/* The definition that the entry gives to a queue. */
+static void
+put_alter(Dump *d, uint64_t queue, const QcAlter *alter)
+{
+	qc_put_u8(d->batch, 3);
+	qc_put_u64(d->batch, queue);
+	qc_put_u32(d->batch, alter->owner);
+	qc_put_u8(d->batch, alter->flags);
+	put_name(d, alter->name, alter->name_len);
+	put_options(d, &alter->options);
+	put_grants(d, alter->grants, alter->ngrants);
+}
+
 static void
 dump_open(Dump *d, QcRef ref)
 {
@@ -326,6 +387,11 @@ dump_open(Dump *d, QcRef ref)
 	{
 		const QcOpenItem *item = QC_AT(st, QcOpenItem, r);
 
+		if (item->kind == QC_OPEN_QUEUE_ALTER)
+		{
+			put_alter(d, item->partition, QC_AT(st, QcAlter, item->alter));
+			continue;
+		}
 		qc_put_u8(w, 2);
 		qc_put_u8(w, (uint8_t) item->kind);
 		qc_put_u64(w, item->lease);

@@ -9,7 +9,8 @@
  * through `commit_lsn` (a decision in the copy must not be ahead of the commit record it stands for).
  *
  * Keys: one byte of kind, then ids as big-endian u64.  The letters are in the order in which rows can be loaded, which
- * is the order in which the store returns them.  Every value begins with u8 version = 1.
+ * is the order in which the store returns them.  Every value begins with u8 version: a row is written in the newest one
+ * of its kind, and older ones are read as if what came later had never been used.
  *	 'A'					the mark: seq, counters, epochs
  *	 'B' log				file and position of the first record above the mark
  *	 'C' queue	'D' queue group	 'E' partition	'F' lease  'G' partition group (cursor)	 'H' seq (open entry)
@@ -22,7 +23,6 @@
 #include "qc_log.h"
 #include "qc_state.h"
 
-#define QC_ROW_VERSION		1
 #define QC_ROW_MARK			'A'
 #define QC_ROW_LOG			'B'
 #define QC_ROW_QUEUE		'C'
@@ -32,6 +32,9 @@
 #define QC_ROW_CURSOR		'G'
 #define QC_ROW_OPEN			'H'
 #define QC_ROW_LANE_ITEM	'I'
+
+/* The newest version of a kind of row; 0 for an unknown kind. */
+extern uint8_t qc_row_version(uint8_t kind);
 
 typedef struct QcRowsMark
 {

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_alter.h"
 #include "qc_answer.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
@@ -20,6 +21,7 @@ typedef struct Row
 {
 	QcState    *st;
 	QcReader	value;
+	uint8_t		version;
 	uint64_t	id1;
 	uint64_t	id2;
 } Row;
@@ -110,6 +112,35 @@ load_log(Row *row, QcError *err)
 	return qc_log_add(row->st, row->id1, file, tail, tail, false) == NULL ? full(err) : QC_OK;
 }
 
+/* An ACL behind its number of elements. */
+static QcStatus
+get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
+{
+	uint32_t	n = qc_get_u32(&row->value);
+
+	while (n-- > 0 && !row->value.bad)
+	{
+		QcQueueAlterItem item = {.grantee = qc_get_u32(&row->value)};
+
+		item.grantor = qc_get_u32(&row->value);
+		item.privileges = qc_get_u32(&row->value);
+		if (!qc_grant_add(row->st, first, ngrants, &item, false))
+			return full(err);
+	}
+	return QC_OK;
+}
+
+/* What version 2 of the row has brought. */
+static QcStatus
+load_definition(Row *row, QcQueue *queue, QcError *err)
+{
+	if (row->version < 2)
+		return QC_OK;
+	queue->flags = qc_get_u8(&row->value);
+	queue->altered_seq = qc_get_u64(&row->value);
+	return get_grants(row, &queue->grants, &queue->ngrants, err);
+}
+
 static QcStatus
 load_queue(Row *row, QcError *err)
 {
@@ -119,6 +150,7 @@ load_queue(Row *row, QcError *err)
 	QcQueue    *queue;
 	QcStr		name;
 	QcStr		options;
+	QcStatus	status;
 
 	fields.owner = qc_get_u32(r);
 	fields.log_id = qc_get_u64(r);
@@ -159,7 +191,8 @@ load_queue(Row *row, QcError *err)
 	queue->dead = fields.dead;
 	queue->last_push = fields.last_push;
 	queue->last_pop = fields.last_pop;
-	return qc_options_get(options.bytes, options.len, &queue->options, err);
+	status = qc_options_get(options.bytes, options.len, &queue->options, err);
+	return status == QC_OK ? load_definition(row, queue, err) : status;
 }
 
 static QcStatus
@@ -379,6 +412,50 @@ open_item(Row *row, QcOpen *open, QcError *err)
 	return QC_OK;
 }
 
+/* The definition that the entry gives to a queue, which may be gone already. */
+static QcStatus
+open_alter(Row *row, QcOpen *open, QcError *err)
+{
+	QcState    *st = row->st;
+	QcReader   *r = &row->value;
+	QcQueueAlter fields = {.queue = qc_get_u64(r)};
+	QcQueue    *queue = qc_queue_by_id(st, fields.queue);
+	QcRef		ref = qc_mem_alloc(&st->mem, QC_CLASS_OPEN_ITEM);
+	QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+	QcAlter    *alter;
+	QcStatus	status;
+
+	if (item == NULL)
+		return full(err);
+	fields.owner = qc_get_u32(r);
+	fields.flags = qc_get_u8(r);
+	fields.name = get_name(r);
+	fields.options = get_name(r);
+	if (r->bad)
+		return broken("new definition of a queue", err);
+	status = qc_alter_make(st, &fields, open->seq, false, &item->alter, err);
+	if (status != QC_OK)
+		return status;
+	alter = QC_AT(st, QcAlter, item->alter);
+	item->kind = QC_OPEN_QUEUE_ALTER;
+	item->partition = fields.queue;
+	item->next = open->items;
+	open->items = ref;
+	if (queue != NULL)
+		queue->nalters++;
+	return get_grants(row, &alter->grants, &alter->ngrants, err);
+}
+
+static QcStatus
+open_part(Row *row, QcOpen *open, uint8_t kind, QcError *err)
+{
+	if (row->value.bad || kind > 3)
+		return broken("open entry", err);
+	if (kind == 3)
+		return open_alter(row, open, err);
+	return kind == 1 ? open_pending(row, open, err) : open_item(row, open, err);
+}
+
 static QcStatus
 load_open(Row *row, QcError *err)
 {
@@ -400,11 +477,7 @@ load_open(Row *row, QcError *err)
 	st->nopens++;
 	qc_dirty_open(st, open);
 	while (status == QC_OK && (kind = qc_get_u8(r)) != 0)
-	{
-		if (r->bad || kind > 2)
-			return broken("open entry", err);
-		status = kind == 1 ? open_pending(row, open, err) : open_item(row, open, err);
-	}
+		status = open_part(row, open, kind, err);
 	return status;
 }
 
@@ -450,7 +523,8 @@ qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, const uint8_t *val
 		return qc_error_set(err, QC_VERSION, "unknown kind of checkpoint row");
 	if (key_len != key_lens[kind] || value_len < 1)
 		return broken("key", err);
-	if (value[0] != QC_ROW_VERSION)
+	row.version = value[0];
+	if (row.version == 0 || row.version > qc_row_version(key[0]))
 		return qc_error_set(err, QC_VERSION, "checkpoint row has version %u", value[0]);
 	row.id1 = key_len > 1 ? load_be64(key + 1) : 0;
 	row.id2 = key_len > 9 ? load_be64(key + 9) : 0;

@@ -29,6 +29,8 @@ _Static_assert(sizeof(QcOpenItem) <= 48, "open item");
 _Static_assert(sizeof(QcLaneItem) <= 64, "lane item");
 _Static_assert(sizeof(QcLog) <= 160, "log");
 _Static_assert(sizeof(QcTimer) <= 32, "timer");
+_Static_assert(sizeof(QcAlter) <= 160, "alter");
+_Static_assert(sizeof(QcGrant) <= 16, "grant");
 _Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
 
 #define QC_TABLES 6

@@ -87,6 +87,11 @@ typedef struct QcQueue
 	uint16_t	name_len;
 	uint8_t		state;			/* QcQueueState */
 	uint8_t		damaged;		/* out of service: damage_file and damage_position say where */
+	uint8_t		flags;			/* QC_QUEUE_* */
+	uint32_t	ngrants;
+	QcRef		grants;			/* ACL, first; through QcGrant.next */
+	uint32_t	nalters;		/* open entries that alter it */
+	uint64_t	altered_seq;	/* entry whose queue_alter is in force, 0 = none */
 	uint64_t	damage_file;
 	uint64_t	damage_position;
 	QcRef		name_next;		/* chain in names table */
@@ -109,6 +114,28 @@ typedef struct QcQueue
 	int64_t		last_push;
 	int64_t		last_pop;
 } QcQueue;
+
+/* One element of a queue's ACL, as PostgreSQL's aclitem; in the order of the array. */
+typedef struct QcGrant
+{
+	uint32_t	grantee;		/* role, 0 = PUBLIC */
+	uint32_t	grantor;
+	uint32_t	privileges;		/* bits of the shell */
+	QcRef		next;
+} QcGrant;
+
+/* The definition that an open entry gives to a queue; it owns its name and grants until it is settled. */
+typedef struct QcAlter
+{
+	uint64_t	seq;
+	uint32_t	owner;
+	uint32_t	ngrants;
+	QcRef		name;
+	QcRef		grants;
+	uint16_t	name_len;
+	uint8_t		flags;
+	QcOptions	options;
+} QcAlter;
 
 typedef struct QcGroup
 {
@@ -265,7 +292,8 @@ typedef enum QcOpenItemKind
 	QC_OPEN_ACK,				/* positions of a lease become done */
 	QC_OPEN_DEAD,				/* one position becomes done; its copy is in the dead lane */
 	QC_OPEN_QUEUE_CREATE,
-	QC_OPEN_QUEUE_DROP
+	QC_OPEN_QUEUE_DROP,
+	QC_OPEN_QUEUE_ALTER			/* alter: the new definition */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem
@@ -278,6 +306,7 @@ typedef struct QcOpenItem
 	uint32_t	count;
 	uint32_t	group;			/* id */
 	QcRef		lane_item;		/* QC_OPEN_DEAD: the copy; 0 = there is none */
+	QcRef		alter;			/* QcAlter */
 } QcOpenItem;
 
 /* An entry that is applied but not settled. */

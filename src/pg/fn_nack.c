@@ -68,9 +68,13 @@ choose_nack(void *context, QcSmallPlan *small)
 	qc_effect_put(&w, QC_EFFECT_NACK, &answer->nack, answer->nranges);
 	for (uint32 i = 0; i < answer->nranges; i++)
 	{
+		QcPartition *partition = qc_partition_by_id(qlog_state, answer->ranges[i].partition);
 		QcNackItem	item = {.partition = answer->ranges[i].partition,
 			.first = answer->ranges[i].first, .count = answer->ranges[i].count};
 
+		/* In order: nothing behind a message that comes again may stay with the consumer. */
+		if (partition != NULL && qc_partition_ordered(qlog_state, partition))
+			item.count = QC_NACK_REST;
 		qc_effect_put_item(&w, QC_EFFECT_NACK, &item);
 	}
 	qc_plan_small_done(small, &w, 1);
