@@ -98,7 +98,8 @@
 /* bits of QcQueueAlter.flags and QcQueue.flags */
 #define QC_QUEUE_NO_PUSH	1	/* paused: pushes are refused */
 #define QC_QUEUE_NO_POP		2	/* paused: pops find nothing */
-#define QC_QUEUE_HAS_ACL	4	/* privileges are what the ACL says; otherwise the owner has all of them */
+#define QC_QUEUE_HAS_ACL	4	/* privileges are what the ACL says; otherwise the owner has all of
+								 * them */
 
 /* values of QcPartitionCreate.lane */
 #define QC_LANE_NONE		0	/* an ordinary partition */

@@ -141,6 +141,7 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 	return get_grants(row, &queue->grants, &queue->ngrants, err);
 }
 
+/* The fields stand in a queue of their own until the name behind them is known, under which the queue is made. */
 static QcStatus
 load_queue(Row *row, QcError *err)
 {
