@@ -27,21 +27,25 @@ store_be64(uint8_t *at, uint64_t value)
 		at[i] = (uint8_t) (value >> (56 - 8 * i));
 }
 
-/* What came with a version: queue 2: flags, altered_seq, ACL; open entry 2: new definitions of queues. */
+/*
+ * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; lease 2: messages taken, acknowledged; open
+ * entry 2: new definitions of queues.
+ */
 uint8_t
 qc_row_version(uint8_t kind)
 {
 	switch (kind)
 	{
+		case QC_ROW_MARK:
 		case QC_ROW_QUEUE:
+		case QC_ROW_LEASE:
 		case QC_ROW_OPEN:
 			return 2;
-		case QC_ROW_MARK:
 		case QC_ROW_LOG:
 		case QC_ROW_GROUP:
 		case QC_ROW_PARTITION:
-		case QC_ROW_LEASE:
 		case QC_ROW_CURSOR:
+		case QC_ROW_LANE_ITEM:
 			return 1;
 		default:
 			return 0;
@@ -65,6 +69,7 @@ begin_row(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
 	uint8_t		key[17];
 	uint16_t	key_len = make_key(key, kind, nids, id1, id2);
 
+	assert(qc_row_version(kind) > 0);
 	qc_batch_put(d->batch, key, key_len, NULL, 0);
 	qc_put_u8(d->batch, qc_row_version(kind));
 	return d->batch->len - 1;

@@ -100,7 +100,7 @@ load_mark(Row *row, QcError *err)
 		st->epochs[i].first_seq = qc_get_u64(r);
 		st->epochs[i].timeline = qc_get_u32(r);
 	}
-	return load_answers(row, err);
+	return row->version < 2 ? QC_OK : load_answers(row, err);
 }
 
 static QcStatus
@@ -306,8 +306,11 @@ load_lease(Row *row, QcError *err)
 	if (lease->pin_seq == QC_PIN_PROMISED)
 		lease->pin_seq = 0;		/* that transaction did not live to reserve its entry */
 	lease->committed = qc_get_u8(r);
-	lease->taken = qc_get_u32(r);
-	lease->acked = qc_get_u32(r);
+	if (row->version >= 2)
+	{
+		lease->taken = qc_get_u32(r);
+		lease->acked = qc_get_u32(r);
+	}
 	return QC_OK;
 }
 
