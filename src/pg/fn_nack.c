@@ -165,7 +165,7 @@ queue_renew(PG_FUNCTION_ARGS)
 	answer.lease = answer.renew.lease = qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID));
 	if (!qlog_lease_look(answer.lease, false, &lease))
 		PG_RETURN_NULL();
-	lease_us = lease.queue.lease_us;
+	lease_us = lease.queue.options.value[QC_OPT_LEASE];
 	if (!PG_ARGISNULL(ARG_LEASE))
 		lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
 	answer.renew.lease_us = (uint64) lease_us;

@@ -101,7 +101,7 @@ peek_arguments(FunctionCallInfo fcinfo, Peek *peek)
 		peek->from_time = unix_time(PG_GETARG_TIMESTAMPTZ(ARG_FROM_TIME));
 		peek->all = peek->by_time = true;
 	}
-	qlog_queue_get(peek->name, &peek->queue);
+	qlog_queue_get(peek->name, QLOG_POP, &peek->queue);
 }
 
 static QcCursor *

@@ -165,7 +165,7 @@ queue_peek_message(PG_FUNCTION_ARGS)
 	qlog_enter_read("queue_peek_message()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_MESSAGE_ID, "message_id");
-	qlog_queue_get(qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE)), &search->queue);
+	qlog_queue_get(qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE)), QLOG_POP, &search->queue);
 	memcpy(search->id, PG_GETARG_UUID_P(ARG_MESSAGE_ID)->data, QC_ID_SIZE);
 	memcpy(message.id, search->id, QC_ID_SIZE);
 	qc_frame_hash(&message, search->hash);

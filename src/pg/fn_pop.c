@@ -130,8 +130,8 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 	if (pop->by_partition)
 		pop->partition = qlog_partition_name(PG_GETARG_DATUM(ARG_PARTITION));
 	pop->auto_ack = !PG_ARGISNULL(ARG_AUTO_ACK) && PG_GETARG_BOOL(ARG_AUTO_ACK);
-	qlog_queue_get(pop->name, &pop->queue);
-	pop->lease_us = pop->queue.lease_us;
+	qlog_queue_get(pop->name, QLOG_POP, &pop->queue);
+	pop->lease_us = pop->queue.options.value[QC_OPT_LEASE];
 	if (!PG_ARGISNULL(ARG_LEASE))
 		pop->lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
 }

@@ -43,7 +43,7 @@ queue_create(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(ARG_OPTIONS))
 		qlog_options_parse(PG_GETARG_JSONB_P(ARG_OPTIONS), &options);
 	qlog_acl_check_create(name);
-	qlog_lock_name(name);
+	qlog_lock_name(name, ExclusiveLock);
 	if (!qlog_queue_find(name, &queue))
 	{
 		qlog_create_queue(name, &options);
@@ -62,7 +62,7 @@ find_own(QlogName name, bool if_exists, QlogQueue *queue)
 {
 	if (qlog_queue_find(name, queue))
 	{
-		qlog_acl_check_owner(queue->owner, name);
+		qlog_acl_check_owner(queue, name);
 		return true;
 	}
 	if (!if_exists)
@@ -86,7 +86,7 @@ queue_drop(PG_FUNCTION_ARGS)
 	/* Only who may drop it may wait for its lock; after the wait it may be another queue, or gone. */
 	if (!find_own(name, if_exists, &queue))
 		PG_RETURN_BOOL(false);
-	qlog_lock_name(name);
+	qlog_lock_name(name, ExclusiveLock);
 	if (!find_own(name, if_exists, &queue))
 		PG_RETURN_BOOL(false);
 	qlog_drop_queue(&queue, name);

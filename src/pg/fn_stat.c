@@ -19,6 +19,7 @@
 #include "qlog_acl.h"
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
+#include "qlog_lookup.h"
 #include "qlog_options.h"
 #include "qlog_shmem.h"
 
@@ -163,7 +164,7 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 			bool		nulls[16] = {false};
 
 			CHECK_FOR_INTERRUPTS();
-			if (!qlog_acl_allows(rows[i].queue.owner))
+			if (!qlog_queue_seen(rows[i].queue.id, rows[i].queue.owner, rows[i].queue.flags))
 				continue;
 			form(&rows[i], values, nulls);
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
@@ -262,7 +263,9 @@ typedef struct LeaseRow
 {
 	QcLease		lease;
 	Oid			database;
+	uint64		queue_id;
 	Oid			owner;
+	uint8		flags;
 	char		queue[QLOG_NAME_MAX];
 	uint16		queue_len;
 	char		group[QLOG_NAME_MAX];
@@ -281,7 +284,9 @@ copy_lease(const QcLease *lease, LeaseRow *row)
 
 	row->lease = *lease;
 	row->database = queue->database;
+	row->queue_id = queue->id;
 	row->owner = queue->owner;
+	row->flags = queue->flags;
 	row->queue_len = queue->name_len;
 	memcpy(row->queue, qc_name_at(qlog_state, queue->name), queue->name_len);
 	row->group_len = group->name_len;
@@ -350,7 +355,8 @@ qlog_leases(PG_FUNCTION_ARGS)
 		Datum		values[9];
 		bool		nulls[9] = {false};
 
-		if (row->database != MyDatabaseId || !qlog_acl_allows(row->owner))
+		if (row->database != MyDatabaseId ||
+			!qlog_queue_seen(row->queue_id, row->owner, row->flags))
 			continue;
 		values[0] = Int64GetDatum((int64) row->lease.id);
 		values[1] = name_datum(row->queue, row->queue_len);

@@ -1,7 +1,7 @@
 /*
  * qlog_hooks.c
  *		DROP DATABASE and DROP EXTENSION drop the queues of the database with their transaction; DROP ROLE is refused
- *		while the role owns queues.
+ *		while a queue names the role.
  *
  * Where the extension is absent these hooks find no queue and do nothing.
  */
@@ -18,15 +18,27 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 
 #include "qlog_lookup.h"
 #include "qlog_shmem.h"
 
+#include "../core/qc_alter.h"
+
 static object_access_hook_type previous_hook = NULL;
 
-/* Ids of the queues of a database (InvalidOid: of any) that belong to a role (InvalidOid: to any). */
+/* Is it a queue of the database (InvalidOid: of any) that names the role (InvalidOid: any)?	State lock. */
+static bool
+is_wanted(const QcQueue *queue, Oid database, Oid role)
+{
+	return (queue->state == QC_QUEUE_LIVE || queue->state == QC_QUEUE_DROPPING) &&
+		(!OidIsValid(database) || queue->database == database) &&
+		(!OidIsValid(role) || qc_queue_names_role(qlog_state, queue, role));
+}
+
+/* Ids of the queues of a database (InvalidOid: of any) that a role owns or has a privilege on (InvalidOid: of all roles). */
 static uint64 *
-queues_of(Oid database, Oid owner, uint32 *n)
+queues_of(Oid database, Oid role, uint32 *n)
 {
 	uint64	   *ids = NULL;
 	uint32		max = 0;
@@ -39,9 +51,7 @@ queues_of(Oid database, Oid owner, uint32 *n)
 		for (QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
 			 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
 		{
-			if ((OidIsValid(database) && queue->database != database) ||
-				(OidIsValid(owner) && queue->owner != owner) ||
-				(queue->state != QC_QUEUE_LIVE && queue->state != QC_QUEUE_DROPPING))
+			if (!is_wanted(queue, database, role))
 				continue;
 			if (found < max)
 				ids[found] = queue->id;
@@ -78,33 +88,58 @@ drop_queues(Oid database)
 		pfree(ids);
 }
 
-/* Queues that the role will own when this transaction commits, of any database. */
+/* Is this the newest thing that the transaction says about the queue? */
+static bool
+is_newest(uint32 i)
+{
+	for (uint32 k = i + 1; k < qlog_stage.nchanges; k++)
+	{
+		if (qlog_stage.changes[k].kind != QLOG_CHANGE_PARTITION &&
+			qlog_stage.changes[k].queue.id == qlog_stage.changes[i].queue.id)
+			return false;
+	}
+	return true;
+}
+
+static bool
+names_role(const QlogQueue *queue, Oid role)
+{
+	if (queue->owner == role)
+		return true;
+	for (int i = 0; queue->acl != NULL && i < ACL_NUM(queue->acl); i++)
+	{
+		if (ACL_DAT(queue->acl)[i].ai_grantee == role)
+			return true;
+	}
+	return false;
+}
+
+/* Queues of any database that will name the role when this transaction commits. */
 static uint32
-count_owned(Oid role)
+count_naming(Oid role)
 {
 	uint32		n;
 	uint64	   *ids = queues_of(InvalidOid, role, &n);
-	uint32		owned = n;
+	uint32		naming = n;
 
 	for (uint32 i = 0; i < qlog_stage.nchanges; i++)
 	{
 		const QlogChange *change = &qlog_stage.changes[i];
 
-		if (change->queue.owner != role)
+		if (change->kind == QLOG_CHANGE_PARTITION || !is_newest(i))
 			continue;
-		if (change->kind == QLOG_CHANGE_CREATED)
-			owned++;
-		else if (change->kind == QLOG_CHANGE_DROPPED)
-			owned--;
+		for (uint32 k = 0; k < n; k++)
+			naming -= ids[k] == change->queue.id;
+		naming += change->kind != QLOG_CHANGE_DROPPED && names_role(&change->queue, role);
 	}
 	if (ids != NULL)
 		pfree(ids);
-	return owned;
+	return naming;
 }
 
-/* Refuse to drop a role that owns queues. */
+/* Refuse to drop a role that owns queues or has privileges on some. */
 static void
-keep_owner(Oid role)
+keep_role(Oid role)
 {
 	uint32		n;
 
@@ -115,14 +150,15 @@ keep_owner(Oid role)
 	 * it shared.
 	 */
 	LockSharedObject(AuthIdRelationId, role, 0, AccessExclusiveLock);
-	n = count_owned(role);
+	n = count_naming(role);
 	if (n > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
 				 errmsg("role \"%s\" cannot be dropped because some objects depend on it",
 						GetUserNameFromId(role, false)),
-				 errdetail_plural("It owns %u queue.", "It owns %u queues.", n, n),
-				 errhint("Drop the queues first; the view qlog_queues of each database lists them.")));
+				 errdetail_plural("It owns or has privileges on %u queue.",
+								  "It owns or has privileges on %u queues.", n, n),
+				 errhint("Use queue_owner(), queue_revoke() or queue_drop() first; the view qlog_queues of each database lists them.")));
 }
 
 static bool
@@ -145,7 +181,7 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	else if (class == ExtensionRelationId && is_ours(object))
 		drop_queues(MyDatabaseId);
 	else if (class == AuthIdRelationId)
-		keep_owner(object);
+		keep_role(object);
 }
 
 void

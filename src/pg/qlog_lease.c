@@ -41,21 +41,6 @@ typedef enum Look
 	LOOK_OK
 } Look;
 
-/* Copy the lease's queue.	State lock. */
-static void
-copy_queue(const QcQueue *from, QlogLease *lease, char *name)
-{
-	lease->queue.id = from->id;
-	lease->queue.log = from->log_id;
-	lease->queue.default_partition = from->default_partition_id;
-	lease->queue.lease_us = from->options.value[QC_OPT_LEASE];
-	lease->queue.owner = from->owner;
-	lease->queue.level = (int) from->options.value[QC_OPT_COMPRESSION_LEVEL];
-	lease->queue.own = false;
-	memcpy(name, qc_name_at(qlog_state, from->name), from->name_len);
-	lease->queue_name.len = from->name_len;
-}
-
 /* Note every message of the lease; max: room in spots; find: where their records are, too. */
 static Look
 look(uint64 id, bool find, QlogLease *lease, char *name, uint32 max)
@@ -68,7 +53,9 @@ look(uint64 id, bool find, QlogLease *lease, char *name, uint32 max)
 	queue = QC_AT(qlog_state, QcQueue, found->queue);
 	if (queue->database != MyDatabaseId || queue->state == QC_QUEUE_DEAD)
 		return LOOK_NOTHING;
-	copy_queue(queue, lease, name);
+	lease->queue.id = queue->id;
+	memcpy(name, qc_name_at(qlog_state, queue->name), queue->name_len);
+	lease->queue_name.len = queue->name_len;
 	lease->group = QC_AT(qlog_state, QcGroup, found->group)->id;
 	lease->nspots = found->nslots;
 	if (!qlog_lease_mine(found, (uint32) MyProcPid))
@@ -109,9 +96,9 @@ qlog_lease_look(uint64 id, bool read, QlogLease *lease)
 			max = lease->nspots + SPOTS_FIRST;
 		}
 	} while (result == LOOK_ROOM);
-	if (result == LOOK_NOTHING)
+	if (result == LOOK_NOTHING || !qlog_queue_by_id(lease->queue.id, &lease->queue))
 		return false;
-	qlog_acl_check_use(lease->queue.owner, lease->queue_name);
+	qlog_acl_check(&lease->queue, QLOG_POP, lease->queue_name);
 	if (result == LOOK_FOREIGN)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
@@ -269,7 +256,8 @@ repeated_ack(uint64 id, bool by_id, Datum message_ids)
 	QcQueue    *queue;
 	char		name[QLOG_NAME_MAX];
 	QlogName	queue_name = {name, 0};
-	Oid			owner = InvalidOid;
+	QlogQueue	asked;
+	uint64		queue_id = 0;
 	int64		count = 0;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
@@ -278,14 +266,14 @@ repeated_ack(uint64 id, bool by_id, Datum message_ids)
 	if (queue != NULL && queue->database == MyDatabaseId && queue->state != QC_QUEUE_DEAD)
 	{
 		count = answer->count;
-		owner = queue->owner;
+		queue_id = queue->id;
 		queue_name.len = queue->name_len;
 		memcpy(name, qc_name_at(qlog_state, queue->name), queue->name_len);
 	}
 	LWLockRelease(&qlog_shared->state_lock);
-	if (count == 0)
+	if (count == 0 || !qlog_queue_by_id(queue_id, &asked))
 		return 0;
-	qlog_acl_check_use(owner, queue_name);
+	qlog_acl_check(&asked, QLOG_POP, queue_name);
 	if (by_id)
 	{
 		uint32		nids;

@@ -20,6 +20,7 @@
 #include "qlog_report.h"
 
 #define CACHE_MAX	16384		/* names that a backend remembers */
+#define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
 #define LANE_NAME	"\001dead"	/* no partition can have it: what the dead lane's lock is hashed
 								 * from */
 
@@ -33,7 +34,8 @@ typedef enum LockClass
 
 typedef struct CacheKey
 {
-	uint64		scope;			/* 0 = queue of this database; otherwise partition of that queue */
+	uint64		scope;			/* 0 = queue of this database, BY_ID; otherwise partition of that
+								 * queue */
 	uint32		len;
 	char		name[QLOG_NAME_MAX];
 } CacheKey;
@@ -46,7 +48,9 @@ typedef struct CacheEntry
 } CacheEntry;
 
 static HTAB *cache;
+static MemoryContext cache_context;
 static uint32 cache_generation;
+static bool cache_has_acl;		/* somebody may hold a pointer into the memory */
 
 static uint32
 cache_hash(const void *key, Size size)
@@ -76,7 +80,10 @@ cache_copy(void *to, const void *from, Size size)
 	return memcpy(to, from, offsetof(CacheKey, name) + key->len);
 }
 
-/* The memory of names, emptied when a queue has gone away or it is full. */
+/*
+ * The memory of names, emptied when a queue has changed or it is full.	Somebody may still look at an ACL of the old one:
+ * it goes at the end of the transaction.
+ */
 static HTAB *
 names(void)
 {
@@ -87,13 +94,22 @@ names(void)
 	if (cache != NULL &&
 		(generation != cache_generation || hash_get_num_entries(cache) >= CACHE_MAX))
 	{
-		hash_destroy(cache);
 		cache = NULL;
+		if (cache_has_acl)
+			MemoryContextSetParent(cache_context, TopTransactionContext);
+		else
+			MemoryContextDelete(cache_context);
+		cache_context = NULL;
+		cache_has_acl = false;
 	}
 	if (cache == NULL)
 	{
+		if (cache_context == NULL)
+			cache_context = AllocSetContextCreate(TopMemoryContext, "qlog names",
+												  ALLOCSET_DEFAULT_SIZES);
+		ctl.hcxt = cache_context;
 		cache = hash_create("qlog names", 64, &ctl,
-							HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_KEYCOPY);
+							HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_KEYCOPY | HASH_CONTEXT);
 		cache_generation = generation;
 	}
 	return cache;
@@ -141,16 +157,16 @@ qlog_lock_database(Oid database)
 }
 
 void
-qlog_lock_name(QlogName name)
+qlog_lock_name(QlogName name, LOCKMODE mode)
 {
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
 	LOCKTAG		tag = queue_tag(name);
 
 	(void) LockAcquire(&database, RowExclusiveLock, false, false);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	(void) LockAcquire(&tag, mode, false, false);
 }
 
-/* Copy out what functions need of a queue.	State lock. */
+/* Copy out what functions need of a queue, without its ACL.  State lock. */
 static void
 describe(const QcQueue *from, QlogQueue *queue)
 {
@@ -158,23 +174,80 @@ describe(const QcQueue *from, QlogQueue *queue)
 	queue->log = from->log_id;
 	queue->default_partition = from->default_partition_id;
 	queue->owner = from->owner;
-	queue->lease_us = from->options.value[QC_OPT_LEASE];
-	queue->level = (int) from->options.value[QC_OPT_COMPRESSION_LEVEL];
+	queue->flags = from->flags;
 	queue->own = false;
+	queue->acl = NULL;
+	queue->options = from->options;
 }
 
-/* Look into shared memory. */
-static bool
-read_queue(QlogName name, QlogQueue *queue)
+/* Copy the elements of its ACL.	 State lock. */
+static void
+copy_grants(const QcQueue *from, QcQueueAlterItem *items)
 {
-	QcQueue    *found;
+	for (const QcGrant *grant = QC_AT(qlog_state, QcGrant, from->grants); grant != NULL;
+		 grant = QC_AT(qlog_state, QcGrant, grant->next))
+	{
+		items->grantee = grant->grantee;
+		items->grantor = grant->grantor;
+		items->privileges = grant->privileges;
+		items++;
+	}
+}
 
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	found = qc_queue_by_name(qlog_state, MyDatabaseId, name.text, name.len);
-	if (found != NULL)
-		describe(found, queue);
-	LWLockRelease(&qlog_shared->state_lock);
-	return found != NULL;
+/* A queue of this database by name, or by id when name is NULL.	State lock. */
+static const QcQueue *
+find_queue(const QlogName *name, uint64 id)
+{
+	const QcQueue *found = name != NULL ?
+		qc_queue_by_name(qlog_state, MyDatabaseId, name->text, name->len) :
+		qc_queue_by_id(qlog_state, id);
+
+	if (found == NULL || found->database != MyDatabaseId ||
+		(found->state != QC_QUEUE_LIVE && found->state != QC_QUEUE_DROPPING))
+		return NULL;
+	return found;
+}
+
+/* Look into shared memory.	The ACL goes to the memory of names. */
+static bool
+read_queue(const QlogName *name, uint64 id, QlogQueue *queue)
+{
+	QcQueueAlterItem *items = NULL;
+	uint32		max = 0;
+	uint32		nitems = 0;
+	bool		found;
+
+	do
+	{
+		const QcQueue *from;
+
+		if (nitems > max)
+		{
+			items = palloc(nitems * sizeof(QcQueueAlterItem));
+			max = nitems;
+		}
+		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+		from = find_queue(name, id);
+		found = from != NULL;
+		nitems = found ? from->ngrants : 0;
+		if (found && nitems <= max)
+		{
+			describe(from, queue);
+			copy_grants(from, items);
+		}
+		LWLockRelease(&qlog_shared->state_lock);
+	} while (nitems > max);
+	if (found && (queue->flags & QC_QUEUE_HAS_ACL) != 0)
+	{
+		MemoryContext caller;
+
+		(void) names();
+		caller = MemoryContextSwitchTo(cache_context);
+		cache_has_acl = true;
+		queue->acl = qlog_acl_make(items, nitems);
+		MemoryContextSwitchTo(caller);
+	}
+	return found;
 }
 
 static uint64
@@ -204,7 +277,7 @@ qlog_queue_find(QlogName name, QlogQueue *queue)
 	if (change != NULL)
 	{
 		*queue = change->queue;
-		return change->kind == QLOG_CHANGE_CREATED;
+		return change->kind == QLOG_CHANGE_CREATED || change->kind == QLOG_CHANGE_ALTERED;
 	}
 	entry = cached(0, name, HASH_FIND);
 	if (entry != NULL)
@@ -213,12 +286,36 @@ qlog_queue_find(QlogName name, QlogQueue *queue)
 		return true;
 	}
 	tag = queue_tag(name);
-	(void) LockAcquire(&tag, ShareLock, false, false);
-	found = read_queue(name, queue);
-	LockRelease(&tag, ShareLock, false);
+	(void) LockAcquire(&tag, RowShareLock, false, false);
+	found = read_queue(&name, 0, queue);
+	LockRelease(&tag, RowShareLock, false);
 	if (found)
 		cached(0, name, HASH_ENTER)->queue = *queue;
 	return found;
+}
+
+bool
+qlog_queue_by_id(uint64 id, QlogQueue *queue)
+{
+	const QlogChange *change = qlog_stage_find_queue_id(id);
+	QlogName	key = {(const char *) &id, sizeof(id)};
+	CacheEntry *entry;
+
+	if (change != NULL)
+	{
+		*queue = change->queue;
+		return true;
+	}
+	entry = cached(BY_ID, key, HASH_FIND);
+	if (entry != NULL)
+	{
+		*queue = entry->queue;
+		return true;
+	}
+	if (!read_queue(NULL, id, queue))
+		return false;
+	cached(BY_ID, key, HASH_ENTER)->queue = *queue;
+	return true;
 }
 
 static void
@@ -231,17 +328,31 @@ no_such_queue(QlogName name)
 }
 
 void
-qlog_queue_get(QlogName name, QlogQueue *queue)
+qlog_queue_get(QlogName name, AclMode privilege, QlogQueue *queue)
 {
 	if (!qlog_queue_find(name, queue))
 		no_such_queue(name);
-	qlog_acl_check_use(queue->owner, name);
+	qlog_acl_check(queue, privilege, name);
+}
+
+bool
+qlog_queue_seen(uint64 id, Oid owner, uint8 flags)
+{
+	QlogQueue	queue = {.owner = owner};
+
+	if (qlog_acl_monitors())
+		return true;
+	if ((flags & QC_QUEUE_HAS_ACL) && !qlog_queue_by_id(id, &queue))
+		return false;
+	return qlog_acl_sees(&queue);
 }
 
 int
 qlog_queue_level(const QlogQueue *queue)
 {
-	return queue->level >= 0 ? queue->level : qlog_compression_level;
+	int64		level = queue->options.value[QC_OPT_COMPRESSION_LEVEL];
+
+	return level >= 0 ? (int) level : qlog_compression_level;
 }
 
 static void *
@@ -300,11 +411,12 @@ new_queue(QlogName name, const QcOptions *options, QcStr encoded, QlogQueue *que
 {
 	QcQueueCreate create = {.database = MyDatabaseId, .owner = GetUserId(), .options = encoded};
 
-	qlog_acl_lock_owner(GetUserId());
+	qlog_acl_lock_role(GetUserId());
 	take_queue_ids(queue);
 	queue->owner = create.owner;
-	queue->lease_us = options->value[QC_OPT_LEASE];
-	queue->level = (int) options->value[QC_OPT_COMPRESSION_LEVEL];
+	queue->flags = 0;
+	queue->acl = NULL;
+	queue->options = *options;
 	create.queue = queue->id;
 	create.log = queue->log;
 	create.default_partition = queue->default_partition;
@@ -366,6 +478,18 @@ auto_create(QlogName name, QlogQueue *queue)
 	PG_END_TRY();
 }
 
+/* May the current role push to the queue now? */
+static void
+check_push(const QlogQueue *queue, QlogName name)
+{
+	qlog_acl_check(queue, QLOG_PUSH, name);
+	if (queue->flags & QC_QUEUE_NO_PUSH)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("queue \"%.*s\" is paused", QLOG_NAME(name)),
+				 errdetail("It takes no messages until queue_resume() is called.")));
+}
+
 void
 qlog_queue_for_push(QlogName name, QlogQueue *queue)
 {
@@ -374,7 +498,7 @@ qlog_queue_for_push(QlogName name, QlogQueue *queue)
 
 	if (qlog_queue_find(name, queue))
 	{
-		qlog_acl_check_use(queue->owner, name);
+		check_push(queue, name);
 		return;
 	}
 	if (!qlog_auto_create)
@@ -397,11 +521,11 @@ qlog_queue_for_push(QlogName name, QlogQueue *queue)
 	tag = queue_tag(name);
 	(void) LockAcquire(&database, RowExclusiveLock, false, false);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-	if (!read_queue(name, queue))
+	if (!read_queue(&name, 0, queue))
 		auto_create(name, queue);
 	LockRelease(&tag, ExclusiveLock, false);
 	LockRelease(&database, RowExclusiveLock, false);
-	qlog_acl_check_use(queue->owner, name);
+	check_push(queue, name);
 	cached(0, name, HASH_ENTER)->queue = *queue;
 }
 
@@ -417,7 +541,7 @@ hold_queue(const QlogQueue *queue, QlogName name)
 	bool		live;
 
 	(void) LockAcquire(&database, RowExclusiveLock, false, false);
-	(void) LockAcquire(&tag, ShareLock, false, false);
+	(void) LockAcquire(&tag, RowShareLock, false, false);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	found = qc_queue_by_id(qlog_state, queue->id);
 	live = found != NULL && found->state == QC_QUEUE_LIVE;
@@ -434,7 +558,7 @@ release_queue(QlogName name)
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
 	LOCKTAG		tag = queue_tag(name);
 
-	LockRelease(&tag, ShareLock, false);
+	LockRelease(&tag, RowShareLock, false);
 	LockRelease(&database, RowExclusiveLock, false);
 }
 

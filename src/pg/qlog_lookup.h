@@ -5,25 +5,32 @@
  * Names are resolved in shared memory and remembered per backend; ids are never used again, so what is remembered can
  * only be out of date, never be somebody else's.  What the transaction itself has created or dropped comes first.
  *
- * Concurrent creations and drops of one name are serialized by a heavyweight lock on (database, hash of the name), held
- * to the end of the transaction by queue_create and queue_drop, and only for the moment of the creation by what a push
- * makes by itself.  Its tag is of class USERLOCK, which PostgreSQL has kept unused since contrib/userlock went away: it
+ * Concurrent changes of one name are serialized by a heavyweight lock on (database, hash of the name), held to the end of
+ * the transaction: ExclusiveLock by whoever makes the name, drops it or takes it away, ShareUpdateExclusiveLock by whoever
+ * changes anything else of the queue, so that uses of the queue (RowShareLock, for a moment) go on beside it.	What a push
+ * makes by itself is locked only for the moment of the creation.  Its tag is of class USERLOCK, which PostgreSQL has kept unused since contrib/userlock went away: it
  * can be seen in pg_locks, takes part in deadlock detection, and never meets an advisory lock of an application
  * (class ADVISORY) or a lock of the server.	Two names with the same hash only wait for each other.
  */
 #ifndef QLOG_LOOKUP_H
 #define QLOG_LOOKUP_H
 
+#include "qlog_acl.h"
 #include "qlog_stage.h"
+
+#include "storage/lockdefs.h"
 
 /* Does the queue exist for this transaction?	Fills *queue. No privilege is checked. */
 extern bool qlog_queue_find(QlogName name, QlogQueue *queue);
 
-/* The queue, which the current role may use: 42704 with a HINT, 42501. */
-extern void qlog_queue_get(QlogName name, QlogQueue *queue);
+/* The queue, on which the current role has the privilege (QLOG_POP ...): 42704 with a HINT, 42501. */
+extern void qlog_queue_get(QlogName name, AclMode privilege, QlogQueue *queue);
+
+/* A queue of this database by its id, as this transaction sees it.	false = it is gone.  No privilege is checked. */
+extern bool qlog_queue_by_id(uint64 id, QlogQueue *queue);
 
 /*
- * The queue to push to, made with default options when it is missing, qlog.auto_create is on and the role may create
+ * The queue to push to: 42501 without the privilege, 55000 when pushes are paused.	Made with default options when it is missing, qlog.auto_create is on and the role may create
  * queues in the database; otherwise as qlog_queue_get.  The creation commits at once.
  */
 extern void qlog_queue_for_push(QlogName name, QlogQueue *queue);
@@ -35,11 +42,14 @@ extern void qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name,
 /* The dead lane of the default group, made at once when it is missing. */
 extern void qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target);
 
+/* qlog_acl_sees for a queue of which this was copied out of the state. */
+extern bool qlog_queue_seen(uint64 id, Oid owner, uint8 flags);
+
 /* zstd level for pushes to the queue. */
 extern int	qlog_queue_level(const QlogQueue *queue);
 
-/* queue_create and queue_drop: wait for others with this name; the lock is kept until the transaction ends. */
-extern void qlog_lock_name(QlogName name);
+/* Wait for others that change this name; the lock is kept until the transaction ends. */
+extern void qlog_lock_name(QlogName name, LOCKMODE mode);
 
 /* Nobody else creates or drops a queue of the database until the transaction ends. */
 extern void qlog_lock_database(Oid database);

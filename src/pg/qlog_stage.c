@@ -318,6 +318,19 @@ qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed)
 
 	qc_effect_put(&w, kind, fixed, 0);
 	Assert(!w.full);
+	qlog_stage.ops[qlog_stage.nops - 1].effect = kind;
+}
+
+void
+qlog_stage_alter(const QcQueueAlter *alter, const QcQueueAlterItem *items, uint32 nitems)
+{
+	QcWriter	w = add_effect(alter->queue, qc_effect_size(QC_EFFECT_QUEUE_ALTER, alter, nitems));
+
+	qc_effect_put(&w, QC_EFFECT_QUEUE_ALTER, alter, nitems);
+	for (uint32 i = 0; i < nitems; i++)
+		qc_effect_put_item(&w, QC_EFFECT_QUEUE_ALTER, &items[i]);
+	Assert(!w.full);
+	qlog_stage.ops[qlog_stage.nops - 1].effect = QC_EFFECT_QUEUE_ALTER;
 }
 
 void
@@ -384,6 +397,20 @@ qlog_stage_find_queue(QlogName name)
 		const QlogChange *change = &qlog_stage.changes[i];
 
 		if (change->kind != QLOG_CHANGE_PARTITION && is_named(change, name))
+			return change;
+	}
+	return NULL;
+}
+
+const QlogChange *
+qlog_stage_find_queue_id(uint64 id)
+{
+	for (uint32 i = qlog_stage.nchanges; i-- > 0;)
+	{
+		const QlogChange *change = &qlog_stage.changes[i];
+
+		if ((change->kind == QLOG_CHANGE_CREATED || change->kind == QLOG_CHANGE_ALTERED) &&
+			change->queue.id == id)
 			return change;
 	}
 	return NULL;

@@ -13,6 +13,8 @@
 
 #include "qlog_args.h"
 
+#include "utils/acl.h"
+
 #include "../core/qc_plan.h"
 
 /* A queue as the current database and transaction see it. */
@@ -21,10 +23,12 @@ typedef struct QlogQueue
 	uint64		id;
 	uint64		log;
 	uint64		default_partition;
-	int64		lease_us;		/* option lease */
 	Oid			owner;
-	int			level;			/* option compression_level; -1 = qlog.compression_level */
+	uint8		flags;			/* QC_QUEUE_* */
 	bool		own;			/* created by this transaction: nobody else sees it */
+	Acl		   *acl;			/* NULL = the owner has everything; valid to the end of the
+								 * transaction */
+	QcOptions	options;
 } QlogQueue;
 
 /* Where messages go. */
@@ -40,6 +44,8 @@ typedef struct QlogTarget
 typedef enum QlogChangeKind
 {
 	QLOG_CHANGE_CREATED,
+	QLOG_CHANGE_ALTERED,		/* the name is the new one */
+	QLOG_CHANGE_RENAMED,		/* the queue does not have this name any more */
 	QLOG_CHANGE_DROPPED,
 	QLOG_CHANGE_PARTITION		/* of a queue that this transaction created */
 } QlogChangeKind;
@@ -47,7 +53,7 @@ typedef enum QlogChangeKind
 typedef struct QlogChange
 {
 	QlogChangeKind kind;
-	QlogQueue	queue;			/* PARTITION: only its id; DROPPED: own = created here too */
+	QlogQueue	queue;			/* as it is now; DROPPED: own = created here too */
 	uint64		partition;
 	uint16		name_len;
 	char		name[QLOG_NAME_MAX];
@@ -67,6 +73,8 @@ typedef struct QlogStaged
 {
 	QcOp		op;
 	uint64		queue;
+	QcEffectKind effect;		/* of an effect without items, and of queue_alter */
+	bool		superseded;		/* by a later queue_alter */
 } QlogStaged;
 
 /*
@@ -112,12 +120,19 @@ extern void qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const Qc
 /* Any effect without items; queue: whose ops it belongs to. */
 extern void qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed);
 
+/* The queue's new definition, with the elements of its ACL. */
+extern void qlog_stage_alter(const QcQueueAlter *alter, const QcQueueAlterItem *items,
+							 uint32 nitems);
+
 /* Remember a catalog change of this transaction. */
 extern void qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint64 partition,
 							  QlogName name);
 
 /* The newest change of this queue name; NULL when there is none. */
 extern const QlogChange *qlog_stage_find_queue(QlogName name);
+
+/* The newest change that makes or alters the queue with this id; NULL when there is none. */
+extern const QlogChange *qlog_stage_find_queue_id(uint64 id);
 
 /* The id of a partition that this transaction made in its own queue; 0 when there is none. */
 extern uint64 qlog_stage_find_partition(uint64 queue, QlogName name);

@@ -121,6 +121,42 @@ remains(const QlogStaged *staged, const Dropped *dropped)
 		!contains(dropped->all, dropped->nall, staged->queue);
 }
 
+/* By queue, then in the order of the calls. */
+static int
+compare_alters(const void *a, const void *b)
+{
+	uint32		x = *(const uint32 *) a;
+	uint32		y = *(const uint32 *) b;
+	int			c = compare_u64(&qlog_stage.ops[x].queue, &qlog_stage.ops[y].queue);
+
+	return c != 0 ? c : (x > y) - (x < y);
+}
+
+/* Each new definition of a queue is a whole one: only the newest counts.	The others are marked as no effect. */
+static void
+supersede_alters(void)
+{
+	uint32	   *alters = NULL;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < qlog_stage.nops; i++)
+	{
+		if (qlog_stage.ops[i].effect != QC_EFFECT_QUEUE_ALTER)
+			continue;
+		if (alters == NULL)
+			alters = MemoryContextAllocHuge(qlog_stage_context(),
+											(Size) (qlog_stage.nops - i) * sizeof(uint32));
+		alters[n++] = i;
+	}
+	if (n > 1)
+		qsort(alters, n, sizeof(uint32), compare_alters);
+	for (uint32 i = 1; i < n; i++)
+	{
+		if (qlog_stage.ops[alters[i - 1]].queue == qlog_stage.ops[alters[i]].queue)
+			qlog_stage.ops[alters[i - 1]].superseded = true;
+	}
+}
+
 /* The operations that the entry will hold. */
 static QcOp *
 collect_ops(const Dropped *dropped, size_t *nops)
@@ -129,9 +165,10 @@ collect_ops(const Dropped *dropped, size_t *nops)
 											 (Size) qlog_stage.nops * sizeof(QcOp));
 
 	*nops = 0;
+	supersede_alters();
 	for (uint32 i = 0; i < qlog_stage.nops; i++)
 	{
-		if (remains(&qlog_stage.ops[i], dropped))
+		if (!qlog_stage.ops[i].superseded && remains(&qlog_stage.ops[i], dropped))
 			ops[(*nops)++] = qlog_stage.ops[i].op;
 	}
 	return ops;
