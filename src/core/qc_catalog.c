@@ -324,7 +324,7 @@ partition_free(QcState *st, QcQueue *queue, QcPartition *partition)
 	queue->npartitions--;
 	qc_mem_free(&st->mem, qc_mem_name_class(partition->name_len), partition->name);
 	partition->name = 0;
-	qc_free_row(st, QC_CLASS_PARTITION, &st->dirty_partitions, ref, &partition->dirty);
+	qc_free_row(st, QC_CLASS_PARTITION, ref, &partition->dirty);
 }
 
 static void
@@ -349,7 +349,7 @@ queue_free(QcState *st, QcQueue *queue)
 		group->deleted_queue_id = queue->id;
 		qc_mem_free(&st->mem, qc_mem_name_class(group->name_len), group->name);
 		group->name = 0;
-		qc_free_row(st, QC_CLASS_GROUP, &st->dirty_groups, g, &group->dirty);
+		qc_free_row(st, QC_CLASS_GROUP, g, &group->dirty);
 	}
 	qc_grants_free(st, queue->grants);
 	queue->grants = 0;
@@ -357,7 +357,7 @@ queue_free(QcState *st, QcQueue *queue)
 	qc_list_remove(st, &st->queues, ref, ALL);
 	qc_mem_free(&st->mem, qc_mem_name_class(queue->name_len), queue->name);
 	queue->name = 0;
-	qc_free_row(st, QC_CLASS_QUEUE, &st->dirty_queues, ref, &queue->dirty);
+	qc_free_row(st, QC_CLASS_QUEUE, ref, &queue->dirty);
 }
 
 bool

@@ -156,7 +156,7 @@ qc_cursor_free(QcState *st, QcCursor *cursor)
 		drop_slot(st, cursor, QC_AT(st, QcSlot, ref));
 	cursor->fetch = partition->id;
 	cursor->nslots = (uint32_t) group->id;
-	qc_free_row(st, QC_CLASS_CURSOR, &st->dirty_cursors, QC_REF(st, cursor), &cursor->dirty);
+	qc_free_row(st, QC_CLASS_CURSOR, QC_REF(st, cursor), &cursor->dirty);
 }
 
 QcSlot *

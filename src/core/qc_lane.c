@@ -56,7 +56,7 @@ destroy(QcState *st, QcLaneItem *item)
 	qc_list_remove(st, &lane->items, ref, OF_LANE);
 	item->target = lane->id;
 	item->lane = 0;
-	qc_free_row(st, QC_CLASS_LANE_ITEM, &st->dirty_lane_items, ref, &item->dirty);
+	qc_free_row(st, QC_CLASS_LANE_ITEM, ref, &item->dirty);
 }
 
 void

@@ -80,7 +80,7 @@ destroy(QcState *st, QcLease *lease)
 	st->lease_ids.count--;
 	qc_timer_disarm(st, &lease->timer);
 	qc_list_remove(st, &st->leases, ref, ALL);
-	qc_free_row(st, QC_CLASS_LEASE, &st->dirty_leases, ref, &lease->dirty);
+	qc_free_row(st, QC_CLASS_LEASE, ref, &lease->dirty);
 }
 
 bool

@@ -57,7 +57,7 @@ unlink_log(QcState *st, QcLog *log)
 		at = &QC_AT(st, QcLog, *at)->next;
 	*at = log->next;
 	assert(log->index.head == 0);
-	qc_free_row(st, QC_CLASS_LOG, &st->dirty_logs, ref, &log->dirty);
+	qc_free_row(st, QC_CLASS_LOG, ref, &log->dirty);
 }
 
 uint64_t

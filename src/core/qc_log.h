@@ -66,7 +66,8 @@ typedef struct QcExtend
 } QcExtend;
 
 extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
-extern void qc_dirty_log(QcState *st, QcLog *log);
+
+QC_MARK_DIRTY(log, QcLog, LOG)
 
 /*
  * Add a log to the state; its files exist (qc_log_create_files).  Done before the entry that creates its queue, so

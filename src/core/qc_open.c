@@ -218,7 +218,7 @@ qc_open_forget(QcState *st, QcOpen *open)
 	assert(open->pendings == 0 && open->items == 0);
 	qc_list_remove(st, &st->opens, QC_REF(st, open), ALL);
 	st->nopens--;
-	qc_free_row(st, QC_CLASS_OPEN, &st->dirty_opens, QC_REF(st, open), &open->dirty);
+	qc_free_row(st, QC_CLASS_OPEN, QC_REF(st, open), &open->dirty);
 }
 
 static bool

@@ -52,45 +52,46 @@ qc_row_version(uint8_t kind)
 	}
 }
 
-/* Key of a row with up to two ids. */
-static uint16_t
-make_key(uint8_t key[17], uint8_t kind, int nids, uint64_t id1, uint64_t id2)
+/* Which row: its kind and up to two ids. */
+typedef struct Key
 {
-	key[0] = kind;
-	store_be64(key + 1, id1);
-	store_be64(key + 9, id2);
-	return (uint16_t) (1 + 8 * nids);
+	uint8_t		kind;
+	uint8_t		nids;
+	uint64_t	id1;
+	uint64_t	id2;
+} Key;
+
+#define KEY_MAX 17
+
+static uint16_t
+encode_key(uint8_t out[KEY_MAX], const Key *key)
+{
+	out[0] = key->kind;
+	store_be64(out + 1, key->id1);
+	store_be64(out + 9, key->id2);
+	return (uint16_t) (1 + 8 * key->nids);
 }
 
 /* Begin a put: head and key with the value's length still open; returns where the value begins. */
 static size_t
-begin_row(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
+begin_row(Dump *d, const Key *key)
 {
-	uint8_t		key[17];
-	uint16_t	key_len = make_key(key, kind, nids, id1, id2);
+	uint8_t		encoded[KEY_MAX];
 
-	assert(qc_row_version(kind) > 0);
-	qc_batch_put(d->batch, key, key_len, NULL, 0);
-	qc_put_u8(d->batch, qc_row_version(kind));
+	assert(qc_row_version(key->kind) > 0);
+	qc_batch_put(d->batch, encoded, encode_key(encoded, key), NULL, 0);
+	qc_put_u8(d->batch, qc_row_version(key->kind));
 	return d->batch->len - 1;
 }
 
 static void
-end_row(Dump *d, size_t value_at, int nids)
+end_row(Dump *d, const Key *key, size_t value_at)
 {
-	size_t		head = value_at - (size_t) (1 + 8 * nids) - QC_BATCH_OP_SIZE;
+	size_t		head = value_at - (size_t) (1 + 8 * key->nids) - QC_BATCH_OP_SIZE;
 
 	/* u8 op, u16 key length, u32 value length */
 	if (!d->batch->full)
 		qc_store_u32(d->batch->buf + head + 3, (uint32_t) (d->batch->len - value_at));
-}
-
-static void
-put_delete(Dump *d, uint8_t kind, int nids, uint64_t id1, uint64_t id2)
-{
-	uint8_t		key[17];
-
-	qc_batch_delete(d->batch, key, make_key(key, kind, nids, id1, id2));
 }
 
 static void
@@ -104,7 +105,8 @@ dump_mark(Dump *d)
 {
 	QcState    *st = d->st;
 	QcWriter   *w = d->batch;
-	size_t		at = begin_row(d, QC_ROW_MARK, 0, 0, 0);
+	Key			key = {QC_ROW_MARK, 0, 0, 0};
+	size_t		at = begin_row(d, &key);
 
 	qc_put_u64(w, st->seq);
 	qc_put_u64(w, st->directory_id);
@@ -129,28 +131,28 @@ dump_mark(Dump *d)
 		qc_put_u64(w, answer->queue);
 		qc_put_u32(w, answer->count);
 	}
-	end_row(d, at, 0);
+	end_row(d, &key, at);
+}
+
+static Key
+log_key(QcState *st, QcRef ref)
+{
+	return (Key) {QC_ROW_LOG, 1, QC_AT(st, QcLog, ref)->id, 0};
 }
 
 static void
-dump_log(Dump *d, QcRef ref)
+put_log(Dump *d, QcRef ref)
 {
-	QcLog	   *log = QC_AT(d->st, QcLog, ref);
-	size_t		at;
+	const QcLog *log = QC_AT(d->st, QcLog, ref);
 
-	if (log->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_LOG, 1, log->id, 0);
-		return;
-	}
-
-	/* Not used by any queue yet: a crash makes it an unfinished creation. */
-	if (log->nqueues == 0 && log->id != 0 && !(log->dirty.flags & QC_DIRTY_STORED))
-		return;
-	at = begin_row(d, QC_ROW_LOG, 1, log->id, 0);
 	qc_put_u64(d->batch, log->file);
 	qc_put_u64(d->batch, log->tail);
-	end_row(d, at, 1);
+}
+
+static Key
+queue_key(QcState *st, QcRef ref)
+{
+	return (Key) {QC_ROW_QUEUE, 1, QC_AT(st, QcQueue, ref)->id, 0};
 }
 
 static void
@@ -179,18 +181,11 @@ put_grants(Dump *d, QcRef first, uint32_t ngrants)
 }
 
 static void
-dump_queue(Dump *d, QcRef ref)
+put_queue(Dump *d, QcRef ref)
 {
 	QcQueue    *queue = QC_AT(d->st, QcQueue, ref);
 	QcWriter   *w = d->batch;
-	size_t		at;
 
-	if (queue->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_QUEUE, 1, queue->id, 0);
-		return;
-	}
-	at = begin_row(d, QC_ROW_QUEUE, 1, queue->id, 0);
 	qc_put_u32(w, queue->database);
 	qc_put_u32(w, queue->owner);
 	qc_put_u64(w, queue->log_id);
@@ -213,44 +208,45 @@ dump_queue(Dump *d, QcRef ref)
 	qc_put_u8(w, queue->flags);
 	qc_put_u64(w, queue->altered_seq);
 	put_grants(d, queue->grants, queue->ngrants);
-	end_row(d, at, 1);
+}
+
+static Key
+group_key(QcState *st, QcRef ref)
+{
+	const QcGroup *group = QC_AT(st, QcGroup, ref);
+	bool		deleted = (group->dirty.flags & QC_DIRTY_DELETED) != 0;
+
+	return (Key)
+	{
+		QC_ROW_GROUP, 2,
+			deleted ? group->deleted_queue_id : QC_AT(st, QcQueue, group->queue)->id, group->id
+	};
 }
 
 static void
-dump_group(Dump *d, QcRef ref)
+put_group(Dump *d, QcRef ref)
 {
-	QcGroup    *group = QC_AT(d->st, QcGroup, ref);
-	uint64_t	queue;
-	size_t		at;
+	const QcGroup *group = QC_AT(d->st, QcGroup, ref);
 
-	if (group->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_GROUP, 2, group->deleted_queue_id, group->id);
-		return;
-	}
-	queue = QC_AT(d->st, QcQueue, group->queue)->id;
-	at = begin_row(d, QC_ROW_GROUP, 2, queue, group->id);
 	qc_put_u8(d->batch, group->start);
 	qc_put_u64(d->batch, (uint64_t) group->start_at);
 	qc_put_u64(d->batch, group->dead_partition);
 	put_name(d, group->name, group->name_len);
-	end_row(d, at, 2);
+}
+
+static Key
+partition_key(QcState *st, QcRef ref)
+{
+	return (Key) {QC_ROW_PARTITION, 1, QC_AT(st, QcPartition, ref)->id, 0};
 }
 
 static void
-dump_partition(Dump *d, QcRef ref)
+put_partition(Dump *d, QcRef ref)
 {
 	QcState    *st = d->st;
 	QcPartition *partition = QC_AT(st, QcPartition, ref);
 	QcWriter   *w = d->batch;
-	size_t		at;
 
-	if (partition->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_PARTITION, 1, partition->id, 0);
-		return;
-	}
-	at = begin_row(d, QC_ROW_PARTITION, 1, partition->id, 0);
 	qc_put_u64(w, QC_AT(st, QcQueue, partition->queue)->id);
 	qc_put_u8(w, partition->lane);
 	qc_put_u32(w, partition->group);
@@ -275,22 +271,20 @@ dump_partition(Dump *d, QcRef ref)
 		qc_put_u8(w, pending->settled);
 	}
 	qc_put_u8(w, 0);
-	end_row(d, at, 1);
+}
+
+static Key
+lease_key(QcState *st, QcRef ref)
+{
+	return (Key) {QC_ROW_LEASE, 1, QC_AT(st, QcLease, ref)->id, 0};
 }
 
 static void
-dump_lease(Dump *d, QcRef ref)
+put_lease(Dump *d, QcRef ref)
 {
 	QcLease    *lease = QC_AT(d->st, QcLease, ref);
 	QcWriter   *w = d->batch;
-	size_t		at;
 
-	if (lease->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_LEASE, 1, lease->id, 0);
-		return;
-	}
-	at = begin_row(d, QC_ROW_LEASE, 1, lease->id, 0);
 	qc_put_u64(w, QC_AT(d->st, QcQueue, lease->queue)->id);
 	qc_put_u64(w, QC_AT(d->st, QcGroup, lease->group)->id);
 	qc_put_u64(w, (uint64_t) lease->lease_us);
@@ -299,7 +293,6 @@ dump_lease(Dump *d, QcRef ref)
 	qc_put_u8(w, lease->committed != 0);
 	qc_put_u32(w, lease->taken);
 	qc_put_u32(w, lease->acked);
-	end_row(d, at, 1);
 }
 
 /* May slot b be written in the same run as the slots before it, the last of which is a? */
@@ -310,22 +303,28 @@ same_run(const QcSlot *a, const QcSlot *b)
 		b->state == a->state && (b->state != QC_SLOT_WAITING || b->due == a->due);
 }
 
+static Key
+cursor_key(QcState *st, QcRef ref)
+{
+	const QcCursor *cursor = QC_AT(st, QcCursor, ref);
+
+	if (cursor->dirty.flags & QC_DIRTY_DELETED)
+		return (Key) {QC_ROW_CURSOR, 2, cursor->fetch, cursor->nslots};
+	return (Key)
+	{
+		QC_ROW_CURSOR, 2, QC_AT(st, QcPartition, cursor->partition)->id,
+			QC_AT(st, QcGroup, cursor->group)->id
+	};
+}
+
 static void
-dump_cursor(Dump *d, QcRef ref)
+put_cursor(Dump *d, QcRef ref)
 {
 	QcState    *st = d->st;
 	QcCursor   *cursor = QC_AT(st, QcCursor, ref);
 	QcWriter   *w = d->batch;
 	QcSlot	   *slot;
-	size_t		at;
 
-	if (cursor->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_CURSOR, 2, cursor->fetch, cursor->nslots);
-		return;
-	}
-	at = begin_row(d, QC_ROW_CURSOR, 2, QC_AT(st, QcPartition, cursor->partition)->id,
-				   QC_AT(st, QcGroup, cursor->group)->id);
 	qc_put_u64(w, cursor->fetch);
 	slot = QC_AT(st, QcSlot, cursor->slots.head);
 	while (slot != NULL)
@@ -347,7 +346,12 @@ dump_cursor(Dump *d, QcRef ref)
 		slot = next;
 	}
 	qc_put_u32(w, 0);
-	end_row(d, at, 2);
+}
+
+static Key
+open_key(QcState *st, QcRef ref)
+{
+	return (Key) {QC_ROW_OPEN, 1, QC_AT(st, QcOpen, ref)->seq, 0};
 }
 
 /* The definition that the entry gives to a queue. */
@@ -364,21 +368,12 @@ put_alter(Dump *d, uint64_t queue, const QcAlter *alter)
 }
 
 static void
-dump_open(Dump *d, QcRef ref)
+put_open(Dump *d, QcRef ref)
 {
 	QcState    *st = d->st;
 	QcOpen	   *open = QC_AT(st, QcOpen, ref);
 	QcWriter   *w = d->batch;
-	size_t		at;
 
-	if (open->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_OPEN, 1, open->seq, 0);
-		return;
-	}
-	if (QC_MUTATED(QC_MUTANT_MARK_PAST_UNDECIDED))
-		return;
-	at = begin_row(d, QC_ROW_OPEN, 1, open->seq, 0);
 	qc_put_u64(w, open->xid);
 	qc_put_u64(w, open->lsn);
 	qc_put_u8(w, open->decided);
@@ -406,101 +401,128 @@ dump_open(Dump *d, QcRef ref)
 		qc_put_u32(w, item->group);
 	}
 	qc_put_u8(w, 0);
-	end_row(d, at, 1);
+}
+
+static Key
+lane_item_key(QcState *st, QcRef ref)
+{
+	const QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+	bool		deleted = (item->dirty.flags & QC_DIRTY_DELETED) != 0;
+
+	return (Key)
+	{
+		QC_ROW_LANE_ITEM, 2,
+			deleted ? item->target : QC_AT(st, QcPartition, item->lane)->id, item->position
+	};
 }
 
 static void
-dump_lane_item(Dump *d, QcRef ref)
+put_lane_item(Dump *d, QcRef ref)
 {
 	QcState    *st = d->st;
 	QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
 	QcWriter   *w = d->batch;
-	size_t		at;
 
-	if (item->dirty.flags & QC_DIRTY_DELETED)
-	{
-		put_delete(d, QC_ROW_LANE_ITEM, 2, item->target, item->position);
-		return;
-	}
-	at = begin_row(d, QC_ROW_LANE_ITEM, 2, QC_AT(st, QcPartition, item->lane)->id, item->position);
 	qc_put_u8(w, item->state);
 	qc_put_u8(w, item->reason);
 	qc_put_u64(w, item->target);
 	qc_put_u64(w, item->origin);
 	qc_put_u32(w, item->attempt);
 	qc_put_u32(w, item->hash);
-	end_row(d, at, 2);
 }
 
-/* One dirty list: its objects' class, where their QcDirty stands, and how to write them. */
-typedef struct RowList
+/* How the objects of a class are written, in the order in which their rows can be loaded. */
+typedef struct RowType
 {
-	QcRef	   *head;
 	QcClass		class;
-	size_t		dirty;
-	void		(*dump) (Dump *d, QcRef ref);
-} RowList;
+	Key			(*key) (QcState *st, QcRef ref);	/* of deleted ones too */
+	void		(*put) (Dump *d, QcRef ref);
+} RowType;
 
-#define ROW_LISTS 8
+static const RowType row_types[] = {
+	{QC_CLASS_LOG, log_key, put_log},
+	{QC_CLASS_QUEUE, queue_key, put_queue},
+	{QC_CLASS_GROUP, group_key, put_group},
+	{QC_CLASS_PARTITION, partition_key, put_partition},
+	{QC_CLASS_LEASE, lease_key, put_lease},
+	{QC_CLASS_CURSOR, cursor_key, put_cursor},
+	{QC_CLASS_OPEN, open_key, put_open},
+	{QC_CLASS_LANE_ITEM, lane_item_key, put_lane_item},
+};
+
+#define ROW_TYPES (sizeof(row_types) / sizeof(row_types[0]))
+
+static bool
+is_deleted(QcState *st, const RowType *type, QcRef ref)
+{
+	return (qc_dirty_of(st, type->class, ref)->flags & QC_DIRTY_DELETED) != 0;
+}
+
+/* Has the object a row?  A log that no queue uses yet has none: a crash makes it an unfinished creation. */
+static bool
+has_row(QcState *st, const RowType *type, QcRef ref)
+{
+	const QcLog *log;
+
+	if (type->class != QC_CLASS_LOG)
+		return type->class != QC_CLASS_OPEN || !QC_MUTATED(QC_MUTANT_MARK_PAST_UNDECIDED);
+	log = QC_AT(st, QcLog, ref);
+	return log->id == 0 || log->nqueues > 0 || (log->dirty.flags & QC_DIRTY_STORED) != 0;
+}
 
 static void
-row_lists(QcState *st, RowList lists[ROW_LISTS])
+dump_object(Dump *d, const RowType *type, QcRef ref)
 {
-	lists[0] = (RowList) {&st->dirty_logs, QC_CLASS_LOG, offsetof(QcLog, dirty), dump_log};
-	lists[1] = (RowList) {&st->dirty_queues, QC_CLASS_QUEUE, offsetof(QcQueue, dirty), dump_queue};
-	lists[2] = (RowList) {&st->dirty_groups, QC_CLASS_GROUP, offsetof(QcGroup, dirty), dump_group};
-	lists[3] = (RowList)
+	Key			key = type->key(d->st, ref);
+	uint8_t		encoded[KEY_MAX];
+	size_t		at;
+
+	if (is_deleted(d->st, type, ref))
+		qc_batch_delete(d->batch, encoded, encode_key(encoded, &key));
+	else if (has_row(d->st, type, ref))
 	{
-		&st->dirty_partitions, QC_CLASS_PARTITION, offsetof(QcPartition, dirty),
-		dump_partition
-	};
-	lists[4] = (RowList) {&st->dirty_leases, QC_CLASS_LEASE, offsetof(QcLease, dirty), dump_lease};
-	lists[5] = (RowList)
-	{
-		&st->dirty_cursors, QC_CLASS_CURSOR, offsetof(QcCursor, dirty),
-		dump_cursor
-	};
-	lists[6] = (RowList) {&st->dirty_opens, QC_CLASS_OPEN, offsetof(QcOpen, dirty), dump_open};
-	lists[7] = (RowList)
-	{
-		&st->dirty_lane_items, QC_CLASS_LANE_ITEM, offsetof(QcLaneItem, dirty),
-		dump_lane_item
-	};
+		at = begin_row(d, &key);
+		type->put(d, ref);
+		end_row(d, &key, at);
+	}
 }
 
-static QcDirty *
-dirty_at(QcState *st, const RowList *list, QcRef ref)
+/* Dump the deleted objects of all lists, or the others. */
+static void
+dump_lists(Dump *d, bool deleted)
 {
-	return (QcDirty *) ((uintptr_t) qc_mem_at(&st->mem, ref) + list->dirty);
-}
+	QcState    *st = d->st;
 
-/* Was a row written for this object by the dump that is ending? */
-static bool
-has_row(QcState *st, const RowList *list, QcRef ref)
-{
-	const QcLog *log = QC_AT(st, QcLog, ref);
+	for (size_t i = 0; i < ROW_TYPES; i++)
+	{
+		const RowType *type = &row_types[i];
 
-	return list->class != QC_CLASS_LOG || log->id == 0 || log->nqueues > 0 ||
-		(log->dirty.flags & QC_DIRTY_STORED) != 0;
+		for (QcRef ref = st->dirty[type->class]; ref != 0 && !d->batch->full;
+			 ref = qc_dirty_of(st, type->class, ref)->next)
+		{
+			if (is_deleted(st, type, ref) == deleted)
+				dump_object(d, type, ref);
+		}
+	}
 }
 
 /* Everything is in the batch: forget what was dirty, free what was deleted. */
 static void
-clear_list(QcState *st, RowList *list)
+clear_list(QcState *st, const RowType *type)
 {
-	QcRef		ref = *list->head;
+	QcRef		ref = st->dirty[type->class];
 
-	*list->head = 0;
+	st->dirty[type->class] = 0;
 	while (ref != 0)
 	{
-		QcDirty    *dirty = dirty_at(st, list, ref);
+		QcDirty    *dirty = qc_dirty_of(st, type->class, ref);
 		QcRef		next = dirty->next;
 
 		if (dirty->flags & QC_DIRTY_DELETED)
-			qc_mem_free(&st->mem, list->class, ref);
+			qc_mem_free(&st->mem, type->class, ref);
 		else
 		{
-			dirty->flags = has_row(st, list, ref) ? QC_DIRTY_STORED : 0;
+			dirty->flags = has_row(st, type, ref) ? QC_DIRTY_STORED : 0;
 			dirty->next = 0;
 		}
 		ref = next;
@@ -517,29 +539,25 @@ QcStatus
 qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err)
 {
 	Dump		d = {st, batch};
-	RowList		lists[ROW_LISTS];
 	size_t		begin = batch->len;
 
 	mark->seq = st->seq;
 	mark->commit_lsn = st->commit_lsn;
 	if (st->ndirty == 0 && st->seq == st->checkpoint_seq)
 		return QC_END;
-	row_lists(st, lists);
 	dump_mark(&d);
-	for (int i = 0; i < ROW_LISTS; i++)
-	{
-		for (QcRef ref = *lists[i].head; ref != 0 && !batch->full;
-			 ref = dirty_at(st, &lists[i], ref)->next)
-			lists[i].dump(&d, ref);
-	}
+
+	/* What was deleted comes first: something new may have its key. */
+	dump_lists(&d, true);
+	dump_lists(&d, false);
 	if (batch->full)
 	{
 		batch->full = false;
 		batch->len = begin;
 		return qc_error_set(err, QC_SHORT, "checkpoint batch is too small");
 	}
-	for (int i = 0; i < ROW_LISTS; i++)
-		clear_list(st, &lists[i]);
+	for (size_t i = 0; i < ROW_TYPES; i++)
+		clear_list(st, &row_types[i]);
 	st->ndirty = 0;
 	return QC_OK;
 }

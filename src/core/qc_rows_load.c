@@ -619,22 +619,14 @@ derive_queue(QcState *st, QcQueue *queue, int64_t now, int64_t monotonic, QcErro
 static void
 loaded_is_clean(QcState *st)
 {
-	QcRef	   *lists[] = {&st->dirty_logs, &st->dirty_queues, &st->dirty_groups,
-		&st->dirty_partitions, &st->dirty_leases, &st->dirty_cursors, &st->dirty_opens,
-		&st->dirty_lane_items};
-	size_t		offsets[] = {offsetof(QcLog, dirty), offsetof(QcQueue, dirty),
-		offsetof(QcGroup, dirty), offsetof(QcPartition, dirty), offsetof(QcLease, dirty),
-		offsetof(QcCursor, dirty), offsetof(QcOpen, dirty), offsetof(QcLaneItem, dirty)
-		};
-
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+	for (int i = 0; i < QC_CLASS_COUNT; i++)
 	{
-		QcRef		ref = *lists[i];
+		QcRef		ref = st->dirty[i];
 
-		*lists[i] = 0;
+		st->dirty[i] = 0;
 		while (ref != 0)
 		{
-			QcDirty    *dirty = (QcDirty *) ((uintptr_t) qc_mem_at(&st->mem, ref) + offsets[i]);
+			QcDirty    *dirty = qc_dirty_of(st, (QcClass) i, ref);
 
 			ref = dirty->next;
 			dirty->next = 0;

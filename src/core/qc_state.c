@@ -313,19 +313,37 @@ qc_list_remove(QcState *st, QcList *list, QcRef ref, size_t offset)
 	link->prev = link->next = 0;
 }
 
-static void
-mark_dirty(QcState *st, QcRef *list, QcRef ref, QcDirty *dirty)
+QcDirty *
+qc_dirty_of(QcState *st, QcClass class, QcRef ref)
+{
+	static const size_t offsets[QC_CLASS_COUNT] = {
+		[QC_CLASS_LOG] = offsetof(QcLog, dirty),
+		[QC_CLASS_QUEUE] = offsetof(QcQueue, dirty),
+		[QC_CLASS_GROUP] = offsetof(QcGroup, dirty),
+		[QC_CLASS_PARTITION] = offsetof(QcPartition, dirty),
+		[QC_CLASS_LEASE] = offsetof(QcLease, dirty),
+		[QC_CLASS_CURSOR] = offsetof(QcCursor, dirty),
+		[QC_CLASS_OPEN] = offsetof(QcOpen, dirty),
+		[QC_CLASS_LANE_ITEM] = offsetof(QcLaneItem, dirty),
+	};
+
+	return offsets[class] == 0 ? NULL :
+		(QcDirty *) ((uintptr_t) qc_mem_at(&st->mem, ref) + offsets[class]);
+}
+
+void
+qc_mark_dirty(QcState *st, QcClass class, QcRef ref, QcDirty *dirty)
 {
 	if (dirty->flags & QC_DIRTY_LISTED)
 		return;
 	dirty->flags |= QC_DIRTY_LISTED;
-	dirty->next = *list;
-	*list = ref;
+	dirty->next = st->dirty[class];
+	st->dirty[class] = ref;
 	st->ndirty++;
 }
 
 void
-qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *dirty)
+qc_free_row(QcState *st, QcClass class, QcRef ref, QcDirty *dirty)
 {
 	if ((dirty->flags & (QC_DIRTY_LISTED | QC_DIRTY_STORED)) == 0)
 	{
@@ -333,53 +351,5 @@ qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *d
 		return;
 	}
 	dirty->flags |= QC_DIRTY_DELETED;
-	mark_dirty(st, dirty_list, ref, dirty);
-}
-
-void
-qc_dirty_queue(QcState *st, QcQueue *queue)
-{
-	mark_dirty(st, &st->dirty_queues, QC_REF(st, queue), &queue->dirty);
-}
-
-void
-qc_dirty_group(QcState *st, QcGroup *group)
-{
-	mark_dirty(st, &st->dirty_groups, QC_REF(st, group), &group->dirty);
-}
-
-void
-qc_dirty_partition(QcState *st, QcPartition *partition)
-{
-	mark_dirty(st, &st->dirty_partitions, QC_REF(st, partition), &partition->dirty);
-}
-
-void
-qc_dirty_cursor(QcState *st, QcCursor *cursor)
-{
-	mark_dirty(st, &st->dirty_cursors, QC_REF(st, cursor), &cursor->dirty);
-}
-
-void
-qc_dirty_lease(QcState *st, QcLease *lease)
-{
-	mark_dirty(st, &st->dirty_leases, QC_REF(st, lease), &lease->dirty);
-}
-
-void
-qc_dirty_open(QcState *st, QcOpen *open)
-{
-	mark_dirty(st, &st->dirty_opens, QC_REF(st, open), &open->dirty);
-}
-
-void
-qc_dirty_lane_item(QcState *st, QcLaneItem *item)
-{
-	mark_dirty(st, &st->dirty_lane_items, QC_REF(st, item), &item->dirty);
-}
-
-void
-qc_dirty_log(QcState *st, QcLog *log)
-{
-	mark_dirty(st, &st->dirty_logs, QC_REF(st, log), &log->dirty);
+	qc_mark_dirty(st, class, ref, dirty);
 }

@@ -400,15 +400,8 @@ typedef struct QcState
 	QcRef		logs;			/* all logs, through QcLog.next */
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
 
-	/* Dirty rows, deleted ones included, one list per row kind. */
-	QcRef		dirty_queues;
-	QcRef		dirty_groups;
-	QcRef		dirty_partitions;
-	QcRef		dirty_cursors;
-	QcRef		dirty_leases;
-	QcRef		dirty_logs;
-	QcRef		dirty_opens;
-	QcRef		dirty_lane_items;
+	/* Dirty rows, deleted ones included, one list per class of objects that have rows. */
+	QcRef		dirty[QC_CLASS_COUNT];
 	uint32_t	ndirty;			/* rows in these lists */
 	uint32_t	nopens;
 
@@ -476,17 +469,28 @@ extern uint64_t qc_cursor_committed(const QcState *st, const QcCursor *cursor);
 /* Is the partition delivered in order, one lease at a time? */
 extern bool qc_partition_ordered(const QcState *st, const QcPartition *partition);
 
-/* Put an object into its dirty list (idempotent). */
-extern void qc_dirty_queue(QcState *st, QcQueue *queue);
-extern void qc_dirty_group(QcState *st, QcGroup *group);
-extern void qc_dirty_partition(QcState *st, QcPartition *partition);
-extern void qc_dirty_cursor(QcState *st, QcCursor *cursor);
-extern void qc_dirty_lease(QcState *st, QcLease *lease);
-extern void qc_dirty_open(QcState *st, QcOpen *open);
-extern void qc_dirty_lane_item(QcState *st, QcLaneItem *item);
+/* The dirty bookkeeping of an object with a row; NULL when objects of the class have none. */
+extern QcDirty *qc_dirty_of(QcState *st, QcClass class, QcRef ref);
+
+/* Put an object into its dirty list (idempotent): qc_dirty_queue(st, queue) and so on. */
+extern void qc_mark_dirty(QcState *st, QcClass class, QcRef ref, QcDirty *dirty);
+
+#define QC_MARK_DIRTY(name, Type, CLASS) \
+	static inline void \
+	qc_dirty_##name(QcState *st, Type *object) \
+	{ \
+		qc_mark_dirty(st, QC_CLASS_##CLASS, QC_REF(st, object), &object->dirty); \
+	}
+QC_MARK_DIRTY(queue, QcQueue, QUEUE)
+QC_MARK_DIRTY(group, QcGroup, GROUP)
+QC_MARK_DIRTY(partition, QcPartition, PARTITION)
+QC_MARK_DIRTY(cursor, QcCursor, CURSOR)
+QC_MARK_DIRTY(lease, QcLease, LEASE)
+QC_MARK_DIRTY(open, QcOpen, OPEN)
+QC_MARK_DIRTY(lane_item, QcLaneItem, LANE_ITEM)
 
 /* Free an object that has a row: at once, or by the next dump when its row must be deleted first. */
-extern void qc_free_row(QcState *st, QcClass class, QcRef *dirty_list, QcRef ref, QcDirty *dirty);
+extern void qc_free_row(QcState *st, QcClass class, QcRef ref, QcDirty *dirty);
 
 /* Intrusive lists: the link stands at byte `offset` of the objects. */
 extern void qc_list_append(QcState *st, QcList *list, QcRef ref, size_t offset);
