@@ -12,6 +12,7 @@
 #include "qc_cursor.h"
 #include "qc_index.h"
 #include "qc_lane.h"
+#include "qc_wait.h"
 
 #define ALL			offsetof(QcQueue, all)
 #define OF_QUEUE	offsetof(QcPartition, of_queue)
@@ -294,6 +295,7 @@ qc_queue_kill(QcState *st, QcQueue *queue)
 			QC_AT(st, QcCursor, cursor)->is_ready = 0;
 			qc_list_remove(st, &group->ready, cursor, offsetof(QcCursor, ready));
 		}
+		qc_wait_group_gone(st, group);
 	}
 }
 

@@ -15,6 +15,7 @@
 
 #include "qc_lease.h"
 #include "qc_timer.h"
+#include "qc_wait.h"
 
 #define OF_CURSOR	offsetof(QcSlot, of_cursor)
 #define OF_LEASE	offsetof(QcSlot, of_lease)
@@ -72,13 +73,18 @@ qc_cursor_refresh(QcState *st, QcCursor *cursor)
 	QcRef		ref = QC_REF(st, cursor);
 	uint32_t	ready = deliverable(st, cursor);
 
-	if (ready == cursor->is_ready)
-		return;
-	if (ready)
-		qc_list_append(st, &group->ready, ref, READY);
-	else
-		qc_list_remove(st, &group->ready, ref, READY);
-	cursor->is_ready = ready;
+	if (ready != cursor->is_ready)
+	{
+		if (ready)
+			qc_list_append(st, &group->ready, ref, READY);
+		else
+			qc_list_remove(st, &group->ready, ref, READY);
+		cursor->is_ready = ready;
+	}
+
+	/* Ready before, it may have more than before. */
+	if (ready && group->nlisted > 0)
+		qc_wake(st, group, cursor);
 }
 
 void

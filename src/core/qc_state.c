@@ -14,6 +14,7 @@
 #include "qc_effect.h"
 #include "qc_index.h"
 #include "qc_log.h"
+#include "qc_wait.h"
 
 /* An object must fit the bytes that its class hands out. */
 _Static_assert(sizeof(QcQueue) <= 512, "queue");
@@ -32,6 +33,7 @@ _Static_assert(sizeof(QcTimer) <= 32, "timer");
 _Static_assert(sizeof(QcAlter) <= 160, "alter");
 _Static_assert(sizeof(QcGrant) <= 16, "grant");
 _Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
+_Static_assert(sizeof(QcWaiter) % QC_REF_UNIT == 0, "waiter");
 
 #define QC_TABLES 6
 
@@ -60,6 +62,7 @@ fixed_size(const QcStateConfig *config)
 	table_sizes(config->state_bytes, sizes);
 	for (int i = 0; i < QC_TABLES; i++)
 		bytes += (uint64_t) sizes[i] * sizeof(QcRef);
+	bytes += (uint64_t) config->max_waiters * sizeof(QcWaiter);
 	return bytes + qc_answers_size(config->state_bytes);
 }
 
@@ -93,6 +96,10 @@ qc_state_init(void *block, const QcStateConfig *config)
 		tables[i]->nbuckets = sizes[i];
 		at += (uint64_t) sizes[i] * sizeof(QcRef);
 	}
+	assert(at % QC_REF_UNIT == 0);
+	st->waiters = at;
+	st->nwaiters = config->max_waiters;
+	at += (uint64_t) st->nwaiters * sizeof(QcWaiter);
 	assert(at % sizeof(uint64_t) == 0 && at + qc_answers_size(config->state_bytes) == fixed);
 	qc_answers_init(st, at, config->state_bytes);
 	st->rest_until = INT64_MIN;

@@ -40,6 +40,7 @@
 #define QC_WHEEL_LEVELS			4
 #define QC_WHEEL_SIZE			256
 #define QC_TICK_US				10000
+#define QC_WAIT_BUCKETS			64
 
 typedef struct QcLink
 {
@@ -154,6 +155,15 @@ typedef struct QcGroup
 	uint64_t	nwaiting;		/* messages that wait for a retry time */
 	uint64_t	dead_partition; /* id of the dead lane, 0 = none yet */
 	QcDirty		dirty;
+
+	/* Waiting (qc_wait.h), never stored. */
+	QcList		waiters;		/* for any partition, first come first */
+	QcList		claims;			/* processes that were woken and have not popped yet */
+	uint32_t	nlisted;		/* waiters, those for one partition included */
+	uint32_t	nlisted_one;	/* those for one partition, which stand in buckets */
+	uint32_t	nclaims;
+	uint64_t	claims_weight;
+	uint64_t	wakeups;		/* since the start of the server */
 } QcGroup;
 
 typedef struct QcPartition
@@ -421,6 +431,13 @@ typedef struct QcState
 	uint32_t	ntimers;
 	QcList		wheel[QC_WHEEL_LEVELS][QC_WHEEL_SIZE];
 
+	/* Waiting (qc_wait.h). */
+	uint64_t	waiters;		/* byte offset in the block of nwaiters nodes, one per process */
+	uint32_t	nwaiters;
+	QcList		wakes;			/* woken, latch not set yet; empty whenever the lock is free */
+	QcList		claims;			/* woken before, oldest first */
+	QcList		wait_buckets[QC_WAIT_BUCKETS];	/* waiters for one partition */
+
 	uint64_t	index_bytes_limit;
 	QcCounters	counters;
 } QcState;
@@ -433,6 +450,7 @@ typedef struct QcStateConfig
 	uint64_t	state_bytes;
 	uint64_t	index_bytes;
 	uint32_t	max_slots;
+	uint32_t	max_waiters;	/* processes that may wait */
 } QcStateConfig;
 
 /* Size of the block for this configuration, and laying it out (block zeroed or not). */

@@ -328,7 +328,8 @@ SimServer *
 sim_server_new(SimWorld *world)
 {
 	SimServer  *server = sim_alloc(sizeof(SimServer));
-	QcStateConfig config = {world->config.state, world->config.index, world->config.max_slots};
+	QcStateConfig config = {.state_bytes = world->config.state, .index_bytes = world->config.index,
+		.max_slots = world->config.max_slots};
 
 	server->world = world;
 	server->state_block = take_block(qc_state_size(&config));

@@ -223,7 +223,7 @@ QcStatus
 run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 {
 	static const RunOptions none;
-	QcStateConfig config = {STATE_BYTES, INDEX_BYTES, 100};
+	QcStateConfig config = {.state_bytes = STATE_BYTES, .index_bytes = INDEX_BYTES, .max_slots = 100};
 	QcStatus	status = QC_OK;
 
 	if (options == NULL)
