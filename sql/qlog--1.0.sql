@@ -80,7 +80,12 @@ RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, 
                dedup_id text, pushed_at timestamptz, lease_id bigint, leased_until timestamptz)
 AS 'MODULE_PATHNAME', 'queue_pop' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION queue_pop(text, int, text, text, interval, interval, boolean, int, bigint) IS
-'Takes a lease on up to batch messages and returns them, partition by partition, in order within each: at once, whatever becomes of the transaction; a rollback gives them back, the attempt stays counted. The lease cannot expire while the transaction is open and runs for its time from COMMIT on. partition: NULL = any, '''' = the default one. lease: NULL = the option of the queue. auto_ack: acknowledged at COMMIT. max_partitions: from at most so many partitions, under one lease id; NULL = 1. max_bytes: payloads and headers of at most so many bytes, but one message at least; NULL = no limit. consumer_group, wait: 0A000 unless they have their defaults. No rows when there is nothing to deliver. Errors: 42704, 42501, 22004, 22023 batch, lease, max_partitions or max_bytes out of range, 53200, XX001 damaged file, 25006.';
+'Takes a lease on up to batch messages and returns them, partition by partition, in order within each: at once, whatever becomes of the transaction; a rollback gives them back, the attempt stays counted. The lease cannot expire while the transaction is open and runs for its time from COMMIT on. partition: NULL = any, '''' = the default one. lease: NULL = the option of the queue. auto_ack: acknowledged at COMMIT. max_partitions: from at most so many partitions, under one lease id; NULL = 1. max_bytes: payloads and headers of at most so many bytes, but one message at least; NULL = no limit. wait: sleeps until there is something, at most so long and at most qlog.max_pop_wait, since the statement keeps its snapshot meanwhile (CALL queue_wait() does not); NULL or 0 = does not wait. consumer_group: 0A000 unless NULL or ''''. No rows when there is nothing to deliver. Errors: 42704 no such queue, or dropped meanwhile; 42501, 22004, 22023 batch, wait, lease, max_partitions or max_bytes out of range, 53200, XX001 damaged file, 25006.';
+
+CREATE PROCEDURE queue_wait(queue text, wait interval DEFAULT '30 s', consumer_group text DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'queue_wait' LANGUAGE C;
+COMMENT ON PROCEDURE queue_wait(text, interval, text) IS
+'Returns when a pop of the group would find something, or when the time is over: pop next. One caller is told of each message. It ends the transaction that it is called in, as COMMIT would, so that it holds no snapshot, no lock and no transaction id while it sleeps. wait: NULL = 30 s, 0 = look once, at most 365 days. consumer_group: NULL = the default one. Errors: 25001 in a transaction block, or in a transaction that has changed something; 2D000 called by a function or inside a block with an exception handler; 42704 no such queue, or dropped meanwhile; 42501, 22004 NULL queue, 22023 wait out of range, 25006. Cancel, statement_timeout and the loss of the client end the wait.';
 
 CREATE FUNCTION queue_ack(lease_id bigint, message_ids uuid[] DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_ack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -134,12 +139,12 @@ COMMENT ON VIEW qlog_queues IS
 CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bigint, OUT delayed bigint, OUT dead bigint,
                                  OUT pushed bigint, OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint,
                                  OUT deduplicated bigint, OUT oldest_ready_age interval, OUT bytes bigint,
-                                 OUT last_push timestamptz, OUT last_pop timestamptz) RETURNS SETOF record
+                                 OUT last_push timestamptz, OUT last_pop timestamptz, OUT waiting bigint, OUT wakeups bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (0: dedup ids are refused by this version). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (0: dedup ids are refused by this version). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "qc_cursor.h"
+#include "qc_wait.h"
 
 #define LINK offsetof(QcTimer, link)
 #define REARM_US INT64_C(1000000)
@@ -194,6 +195,7 @@ qc_timers_step(QcState *st, int64_t monotonic, uint32_t budget, uint32_t *fired,
 	uint32_t	n = 0;
 
 	*fired = 0;
+	qc_claims_run(st, monotonic);
 	while (st->ntimers > 0 && st->wheel_tick <= now)
 	{
 		QcList	   *list = &st->wheel[0][st->wheel_tick & (QC_WHEEL_SIZE - 1)];
@@ -223,8 +225,10 @@ int64_t
 qc_timers_next(const QcState *st)
 {
 	uint64_t	next = next_tick(st);
+	int64_t		timer = next == UINT64_MAX ? INT64_MAX : (int64_t) (next * QC_TICK_US);
+	int64_t		claim = qc_claims_next(st);
 
-	return next == UINT64_MAX ? INT64_MAX : (int64_t) (next * QC_TICK_US);
+	return timer < claim ? timer : claim;
 }
 
 int64_t

@@ -1,6 +1,6 @@
 /*
  * qc_timer.h
- *		Deadlines of leases and retry times of slots on one timer wheel of 10 ms ticks.
+ *		Deadlines of leases and retry times of slots on one timer wheel of 10 ms ticks, and those of claims (qc_wait.h).
  *
  * Derived state: never stored, armed again when rows are loaded.  Monotonic microseconds.	State lock.
  */

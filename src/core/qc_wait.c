@@ -11,6 +11,8 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_timer.h"
+
 #define OF_GROUP	offsetof(QcWaiter, of_group)
 #define OF_ALL		offsetof(QcWaiter, of_all)
 
@@ -149,6 +151,7 @@ start_clock(QcState *st, QcWaiter *waiter, int64_t monotonic)
 {
 	waiter->since = monotonic;
 	qc_list_append(st, &st->claims, QC_REF(st, waiter), OF_ALL);
+	qc_timers_call(st, monotonic + QC_CLAIM_US);
 }
 
 static void

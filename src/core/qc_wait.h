@@ -104,10 +104,10 @@ extern void qc_wait_group_gone(QcState *st, QcGroup *group);
  */
 extern uint32_t qc_wakes_take(QcState *st, int64_t monotonic, uint32_t *processes, uint32_t max);
 
-/* End the claims whose time is over. */
+/* End the claims whose time is over (called by the timers). */
 extern void qc_claims_run(QcState *st, int64_t monotonic);
 
-/* When qc_claims_run should be called next, INT64_MAX when there is no claim. */
+/* When the next claim's time will be over, INT64_MAX when there is none. */
 extern int64_t qc_claims_next(const QcState *st);
 
 #endif							/* QC_WAIT_H */

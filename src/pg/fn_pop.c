@@ -5,6 +5,9 @@
  * The lease is an entry of its own, in force at once; it is written out (not synced) before any row is returned, so that
  * a message that brings its consumer down has been counted.	The rows are read from the log files without any lock.  An
  * error, a rollback or a rolled back savepoint releases the lease (qlog_hold.h).
+ *
+ * A pop that finds nothing and may wait is listed in the same hold of the state lock (qlog_wait.h), so that no message can
+ * come in between unnoticed.
  */
 #include "postgres.h"
 
@@ -22,6 +25,7 @@
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
 #include "qlog_uuid.h"
+#include "qlog_wait.h"
 
 #include "../core/qc_cursor.h"
 
@@ -70,6 +74,8 @@ typedef struct Pop
 	uint64		max_bytes;		/* of payloads and headers; 0 = no limit */
 	int64		lease_us;
 	bool		auto_ack;
+	int64		wait_us;		/* 0 = look once */
+	bool		may_wait;		/* when nothing is found */
 
 	/* What was found, under the state lock. */
 	uint64		lease;
@@ -87,6 +93,11 @@ typedef struct Pop
 	PopName    *names;			/* of the partitions, in the order of the spots; max_partitions of
 								 * them */
 	uint32		nnames;
+
+	/* Memory for it. */
+	QcSmallPlan *small;
+	uint8	   *buffer;
+	size_t		effect_max;
 
 	/* Under a limit of bytes: what was measured, and must be what is taken. */
 	bool		look;
@@ -118,9 +129,9 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_refuse_group(fcinfo, ARG_CONSUMER_GROUP);
-	if (!PG_ARGISNULL(ARG_WAIT) &&
-		qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY) > 0)
-		qlog_unsupported("waiting in queue_pop()", "Leave out wait and call again.");
+	if (!PG_ARGISNULL(ARG_WAIT))
+		pop->wait_us = Min(qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY),
+						   (int64) qlog_max_pop_wait * 1000);
 	if (batch < 1)
 		qlog_arg_invalid("batch", "It must be at least 1.");
 	pop->batch = (uint32) Min(batch, qlog_max_leases_per_cursor);
@@ -136,31 +147,62 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 		pop->lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
 }
 
+/* What is asked for as the state has it now; false = the queue cannot be popped from.  State lock. */
+static bool
+make_request(Pop *pop, QcPopRequest *request)
+{
+	*request = (QcPopRequest)
+	{
+		.batch = pop->nmeasured > 0 ? pop->nmeasured : pop->batch,
+			.max_partitions = pop->max_partitions, .look = pop->look
+	};
+	request->queue = qc_queue_by_id(qlog_state, pop->queue.id);
+	pop->dropped = request->queue == NULL || request->queue->state == QC_QUEUE_DEAD;
+	if (pop->dropped)
+		return false;
+	pop->damaged = request->queue->damaged;
+	pop->damage_file = request->queue->damage_file;
+	pop->damage_position = request->queue->damage_position;
+	request->group = qc_group_by_id(qlog_state, request->queue, QC_DEFAULT_GROUP);
+	if (pop->damaged || request->group == NULL)
+		return false;
+	if (pop->by_partition)
+		request->partition = qc_partition_by_name(qlog_state, request->queue, pop->partition.text,
+												  pop->partition.len);
+	return true;
+}
+
+/* Nothing was found: wait for something, or be done with waiting.	 State lock. */
+static void
+found_nothing(const Pop *pop, const QcPopRequest *request)
+{
+	QcWaitFor	what = {.group = request->group, .partition = request->partition,
+		.weight = pop->batch};
+
+	if (!pop->may_wait)
+	{
+		qc_wait_popped(qlog_state, qlog_process(), request->group, false);
+		return;
+	}
+	if (pop->by_partition)
+		what.partition_hash = qc_wait_partition(request->queue, pop->partition.text,
+												pop->partition.len);
+	qc_wait_list(qlog_state, qlog_process(), &what);
+}
+
 /* Choose runs of messages; false = nothing to deliver.	 State lock. */
 static bool
 choose_runs(Pop *pop)
 {
-	QcPopRequest request = {.batch = pop->nmeasured > 0 ? pop->nmeasured : pop->batch,
-		.max_partitions = pop->max_partitions, .look = pop->look};
+	QcPopRequest request;
 
-	request.queue = qc_queue_by_id(qlog_state, pop->queue.id);
-	pop->dropped = request.queue == NULL || request.queue->state == QC_QUEUE_DEAD;
-	if (pop->dropped)
+	if (!make_request(pop, &request))
 		return false;
-	pop->damaged = request.queue->damaged;
-	pop->damage_file = request.queue->damage_file;
-	pop->damage_position = request.queue->damage_position;
-	request.group = qc_group_by_id(qlog_state, request.queue, QC_DEFAULT_GROUP);
-	if (pop->damaged || request.group == NULL)
-		return false;
-	if (pop->by_partition)
-	{
-		request.partition = qc_partition_by_name(qlog_state, request.queue, pop->partition.text,
-												 pop->partition.len);
-		if (request.partition == NULL)
-			return false;
-	}
-	return qc_pop_choose(qlog_state, &request, pop->runs, pop->max_runs, &pop->nruns) > 0;
+	if ((!pop->by_partition || request.partition != NULL) &&
+		qc_pop_choose(qlog_state, &request, pop->runs, pop->max_runs, &pop->nruns) > 0)
+		return true;
+	found_nothing(pop, &request);
+	return false;
 }
 
 /* Note where the chosen messages are.	State lock. */
@@ -306,24 +348,32 @@ done(void *context, const QcPlan *plan)
 					   &pop->spots[pop->nspots++]);
 		cursor->hint = slot->hint;
 	}
+	qc_wait_popped(qlog_state, qlog_process(), QC_AT(qlog_state, QcGroup, lease->group), true);
 }
 
-/* Take the lease.	false = nothing to deliver. */
-static bool
-take_lease(Pop *pop)
+/* Memory for whatever will be found. */
+static void
+make_room(Pop *pop)
 {
-	QcSmallPlan *small = palloc(sizeof(QcSmallPlan));
 	QcDeliver	nothing = {0};
-	size_t		effect_max;
-	uint8	   *buffer;
-	uint64		seq = 0;
 
 	pop->max_runs = Min(pop->batch, RUNS_MAX);
 	pop->runs = palloc(pop->max_runs * sizeof(QcRun));
 	pop->spots = palloc(pop->batch * sizeof(QlogSpot));
-	effect_max = qc_effect_size(QC_EFFECT_DELIVER, &nothing, pop->max_runs);
-	buffer = palloc(QC_SMALL_BUFFER(effect_max));
 	pop->names = palloc(pop->max_partitions * sizeof(PopName));
+	pop->effect_max = qc_effect_size(QC_EFFECT_DELIVER, &nothing, pop->max_runs);
+	pop->small = palloc(sizeof(QcSmallPlan));
+	pop->buffer = palloc(QC_SMALL_BUFFER(pop->effect_max));
+}
+
+/* Take the lease.	false = nothing to deliver; then the process is listed when it may wait. */
+static bool
+take_lease(Pop *pop)
+{
+	QcSmallPlan *small = pop->small;
+	uint32		batch = pop->batch;
+	uint64		seq = 0;
+
 	qlog_hold_prepare();
 	pop->again = true;
 	for (int tries = 0; seq == 0 && pop->again; tries++)
@@ -340,7 +390,7 @@ take_lease(Pop *pop)
 				break;
 		}
 		pop->lease = qlog_random();
-		qc_plan_small(small, buffer, effect_max);
+		qc_plan_small(small, pop->buffer, pop->effect_max);
 		small->plan.pid = small->plan.owner = (uint32) MyProcPid;
 		small->plan.needs.nslots = pop->batch;
 		small->plan.needs.nleases = 1;
@@ -352,10 +402,40 @@ take_lease(Pop *pop)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(pop->name))));
-	if (seq == 0)
-		return false;
-	qlog_write(seq);
-	return true;
+	if (seq != 0)
+		qlog_write(seq);
+	pop->batch = batch;
+	return seq != 0;
+}
+
+/* Take the lease, waiting for something to take.	false = nothing came in time. */
+static bool
+wait_and_take(Pop *pop)
+{
+	int64		deadline;
+	volatile bool taken = false;
+
+	if (pop->wait_us == 0)
+		return take_lease(pop);
+	deadline = qlog_wait_begin(pop->wait_us);
+	PG_TRY();
+	{
+		for (;;)
+		{
+			pop->may_wait = qlog_monotonic() < deadline;
+			taken = take_lease(pop);
+			if (taken || !pop->may_wait)
+				break;
+			(void) qlog_wait_sleep(deadline);
+		}
+	}
+	PG_CATCH();
+	{
+		qlog_wait_stop();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return taken;
 }
 
 /* Read the messages and put them as rows. */
@@ -419,7 +499,8 @@ queue_pop(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 
 	/* Nobody has committed anything into a queue that only this transaction sees. */
-	if (!pop->queue.own && take_lease(pop))
+	make_room(pop);
+	if (!pop->queue.own && wait_and_take(pop))
 	{
 		return_rows(fcinfo, pop);
 		if (pop->auto_ack)

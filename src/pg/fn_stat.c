@@ -34,6 +34,7 @@ PG_FUNCTION_INFO_V1(qlog_stat_log);
 PG_FUNCTION_INFO_V1(qlog_stat_workers);
 
 #define STEP 256				/* objects copied per hold of the lock */
+#define QUEUE_COLUMNS_MAX 20
 
 /* What is copied of a queue. */
 typedef struct QueueRow
@@ -43,6 +44,8 @@ typedef struct QueueRow
 	uint64		ready;
 	uint64		leased;
 	uint64		waiting;
+	uint64		nwaiters;		/* processes that wait for messages */
+	uint64		wakeups;
 	bool		has_next;
 	QlogSpot	next;			/* the message that the next pop takes first */
 	uint64		bytes;			/* written into its log */
@@ -81,13 +84,15 @@ copy_queue(const QcQueue *queue, QueueRow *row)
 
 	row->queue = *queue;
 	memcpy(row->name, qc_name_at(qlog_state, queue->name), queue->name_len);
-	row->ready = row->leased = row->waiting = 0;
+	row->ready = row->leased = row->waiting = row->nwaiters = row->wakeups = 0;
 	for (const QcGroup *group = QC_AT(qlog_state, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(qlog_state, QcGroup, group->next))
 	{
 		row->ready += group->nready;
 		row->leased += group->nleased;
 		row->waiting += group->nwaiting;
+		row->nwaiters += group->nlisted;
+		row->wakeups += group->wakeups;
 	}
 	note_next(queue, row);
 	row->bytes = log == NULL ? 0 : (log->file - 1) * qlog_segment_bytes() + log->tail;
@@ -160,8 +165,8 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 
 		for (uint32 i = 0; i < n; i++)
 		{
-			Datum		values[16];
-			bool		nulls[16] = {false};
+			Datum		values[QUEUE_COLUMNS_MAX];
+			bool		nulls[QUEUE_COLUMNS_MAX] = {false};
 
 			CHECK_FOR_INTERRUPTS();
 			if (!qlog_queue_seen(rows[i].queue.id, rows[i].queue.owner, rows[i].queue.flags))
@@ -238,6 +243,8 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	values[12] = Int64GetDatum((int64) row->bytes);
 	instant(&values[13], &nulls[13], queue->last_push);
 	instant(&values[14], &nulls[14], queue->last_pop);
+	values[15] = Int64GetDatum((int64) row->nwaiters);
+	values[16] = Int64GetDatum((int64) row->wakeups);
 }
 
 Datum

@@ -33,6 +33,7 @@ int			qlog_index_memory = 64 * MB_IN_KB;
 int			qlog_log_flush_interval = 100;
 int			qlog_max_leases_per_cursor = 10000;
 int			qlog_max_message_size = 16 * MB_IN_KB;
+int			qlog_max_pop_wait = 5000;
 int			qlog_max_transaction_bytes = 256 * MB_IN_KB;
 int			qlog_recovery_wait = 30000;
 int			qlog_segment_size = 64;
@@ -123,6 +124,8 @@ static const IntSetting ints[] = {
 	&qlog_max_leases_per_cursor, 1, 1000 * 1000, PGC_POSTMASTER, 0},
 	{"qlog.max_message_size", "Largest size of a message.",
 	&qlog_max_message_size, 1, 64 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
+	{"qlog.max_pop_wait", "Longest time that queue_pop() waits, since it holds a snapshot meanwhile.",
+	&qlog_max_pop_wait, 0, 3600 * 1000, PGC_SUSET, GUC_UNIT_MS},
 	{"qlog.max_transaction_bytes", "Most bytes of messages that one transaction may push.",
 	&qlog_max_transaction_bytes, 64, 256 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
 	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",

@@ -36,6 +36,7 @@ extern int	qlog_index_memory;	/* kB */
 extern int	qlog_log_flush_interval;	/* ms */
 extern int	qlog_max_leases_per_cursor;
 extern int	qlog_max_message_size;	/* kB */
+extern int	qlog_max_pop_wait;	/* ms */
 extern int	qlog_max_transaction_bytes; /* kB */
 extern int	qlog_recovery_wait; /* ms */
 extern int	qlog_segment_size;	/* MB */

@@ -42,7 +42,8 @@ state_config(void)
 	{
 		.state_bytes = (uint64) qlog_state_memory * 1024,
 			.index_bytes = (uint64) qlog_index_memory * 1024,
-			.max_slots = (uint32) qlog_max_leases_per_cursor
+			.max_slots = (uint32) qlog_max_leases_per_cursor,
+			.max_waiters = (uint32) MaxBackends
 	};
 }
 

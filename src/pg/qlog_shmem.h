@@ -124,17 +124,19 @@ extern void qlog_worker_wake(QlogWorkerKind kind);
 
 #define qlog_lock_state()	LWLockAcquire(&qlog_shared->state_lock, LW_EXCLUSIVE)
 
-/* Give the exclusive lock up; what was done under it may have to be looked at by the timer worker. */
+/*
+ * Give the exclusive lock up.	What was done under it may have woken waiters, whose latches are set after, and may have to
+ * be looked at by the timer worker.	Never raises.
+ */
+extern void qlog_wake_and_unlock(void);
+
 static inline void
 qlog_unlock_state(void)
 {
-	bool		alarm = qlog_state->alarm != 0;
-
-	if (unlikely(alarm))
-		qlog_state->alarm = 0;
-	LWLockRelease(&qlog_shared->state_lock);
-	if (unlikely(alarm))
-		qlog_worker_wake(QLOG_WORKER_TIMER);
+	if (unlikely(qlog_state->wakes.head != 0 || qlog_state->alarm != 0))
+		qlog_wake_and_unlock();
+	else
+		LWLockRelease(&qlog_shared->state_lock);
 }
 
 /* Clocks for the core: wall (microseconds since the Unix epoch) and monotonic. */
