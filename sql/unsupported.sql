@@ -9,7 +9,5 @@ SELECT outcome(statement) FROM unnest(ARRAY[
 	$$SELECT queue_push_batch_bytea('unsupported', ARRAY['1'::bytea], deliver_at => now())$$]) AS statement;
 SELECT count(*) FROM qlog_queues WHERE queue = 'unsupported';
 SELECT queue_push('unsupported', '1') IS NOT NULL AS pushed;
-SELECT outcome(statement) FROM unnest(ARRAY[
-	$$SELECT queue_pop('unsupported', consumer_group => 'g')$$,
-	$$SELECT queue_pop('unsupported', wait => '1 s')$$]) AS statement;
+SELECT outcome($$SELECT queue_pop('unsupported', consumer_group => 'g')$$);
 SELECT ready, leased FROM depth WHERE queue = 'unsupported';

@@ -35,7 +35,12 @@ qlog_wake_and_unlock(void)
 	uint32		n;
 	bool		alarm = false;
 
-	Assert(LWLockHeldByMeInMode(&qlog_shared->state_lock, LW_EXCLUSIVE));
+	/* A reader may come in between; it is for the writer to go on. */
+	if (!LWLockHeldByMeInMode(&qlog_shared->state_lock, LW_EXCLUSIVE))
+	{
+		LWLockRelease(&qlog_shared->state_lock);
+		return;
+	}
 	for (;;)
 	{
 		n = qc_wakes_take(qlog_state, qlog_monotonic(), processes, WAKES_AT_ONCE);

@@ -13,7 +13,7 @@
 static QcState *
 new_state(void)
 {
-	QcStateConfig config = {1024 * 1024, 1024 * 1024, 0};
+	QcStateConfig config = {.state_bytes = 1024 * 1024, .index_bytes = 1024 * 1024};
 	void	   *block = malloc(qc_state_size(&config));
 
 	memset(block, 0x5A, qc_state_size(&config));
