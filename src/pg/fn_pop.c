@@ -154,7 +154,7 @@ make_request(Pop *pop, QcPopRequest *request)
 	*request = (QcPopRequest)
 	{
 		.batch = pop->nmeasured > 0 ? pop->nmeasured : pop->batch,
-			.max_partitions = pop->max_partitions, .look = pop->look
+		.max_partitions = pop->max_partitions, .look = pop->look
 	};
 	request->queue = qc_queue_by_id(qlog_state, pop->queue.id);
 	pop->dropped = request->queue == NULL || request->queue->state == QC_QUEUE_DEAD;

@@ -50,7 +50,10 @@ add_partition(Waiting *w, uint32_t number)
 	effect.u.partition_create = (QcPartitionCreate)
 	{
 		.queue = WAITING_QUEUE, .partition = WAITING_DEFAULT + number,
-			.name = {(const uint8_t *) names + number - 1, 1}
+		.name =
+		{
+		(const uint8_t *) names + number - 1, 1
+		}
 	};
 	apply(w, &how, &effect);
 }
@@ -72,7 +75,10 @@ waiting_begin(Waiting *w)
 	effect.u.queue_create = (QcQueueCreate)
 	{
 		.queue = WAITING_QUEUE, .database = 1, .log = 1,
-			.default_partition = WAITING_DEFAULT, .name = {(const uint8_t *) "q", 1}
+		.default_partition = WAITING_DEFAULT,.name =
+		{
+		(const uint8_t *) "q", 1
+		}
 	};
 	apply(w, &how, &effect);
 	w->queue = qc_queue_by_id(w->st, WAITING_QUEUE);
@@ -103,7 +109,7 @@ append(Waiting *w, QcApply *how, uint32_t partition, uint32_t count)
 	effect.u.append = (QcAppend)
 	{
 		.partition = WAITING_DEFAULT + partition, .log = 1,
-			.first = waiting_partition(w, partition)->next, .count = count, .records = 1
+		.first = waiting_partition(w, partition)->next, .count = count, .records = 1
 	};
 	apply(w, how, &effect);
 }
