@@ -9,6 +9,7 @@
 
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_wait.h"
 
 static QcRef
 take(QcState *st, QcClass class, bool promised)
@@ -139,6 +140,7 @@ qc_alter_install(QcState *st, QcQueue *queue, QcRef alter)
 {
 	QcAlter    *made = QC_AT(st, QcAlter, alter);
 	QcRef		grants = queue->grants;
+	bool		resumed = (queue->flags & ~made->flags & QC_QUEUE_NO_POP) != 0;
 
 	if (made->seq < queue->altered_seq || queue->state == QC_QUEUE_DEAD)
 	{
@@ -156,6 +158,8 @@ qc_alter_install(QcState *st, QcQueue *queue, QcRef alter)
 	qc_queue_rename(st, queue, &made->name, &made->name_len);
 	qc_dirty_queue(st, queue);
 	qc_alter_discard(st, alter);
+	for (QcRef ref = resumed ? queue->groups : 0; ref != 0; ref = QC_AT(st, QcGroup, ref)->next)
+		qc_wake_resumed(st, QC_AT(st, QcGroup, ref));
 }
 
 bool

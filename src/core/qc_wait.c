@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_effect.h"
 #include "qc_timer.h"
 
 #define OF_GROUP	offsetof(QcWaiter, of_group)
@@ -45,6 +46,13 @@ is_claim(const QcWaiter *waiter)
 
 /* ---- what is deliverable, and what of it is covered ---- */
 
+/* Pops are paused: nothing is deliverable, whatever is ready. */
+static bool
+is_paused(const QcState *st, const QcGroup *group)
+{
+	return (QC_AT(st, QcQueue, group->queue)->flags & QC_QUEUE_NO_POP) != 0;
+}
+
 /* Messages of the competing partition that can be taken now; where transactions have aborted, maybe more. */
 static uint64_t
 competing_messages(const QcState *st, const QcCursor *cursor)
@@ -66,6 +74,8 @@ covered(QcState *st, const QcGroup *group)
 	uint64_t	ordered = 0;
 	uint64_t	competing = 0;
 
+	if (is_paused(st, group))
+		return true;
 	for (const QcCursor *cursor = QC_AT(st, QcCursor, group->ready.head); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->ready.next))
 	{
@@ -88,7 +98,7 @@ covered_one(QcState *st, const QcGroup *group, const QcCursor *cursor)
 	uint64_t	messages = ordered ? 1 : competing_messages(st, cursor);
 	uint64_t	taken = 0;
 
-	if (!cursor->is_ready)
+	if (!cursor->is_ready || is_paused(st, group))
 		return true;
 	for (const QcWaiter *claim = QC_AT(st, QcWaiter, group->claims.head);
 		 claim != NULL && taken < messages; claim = QC_AT(st, QcWaiter, claim->of_group.next))
@@ -232,16 +242,18 @@ end_claim(QcState *st, QcWaiter *waiter)
 	restore(st, group, partition);
 }
 
-void
-qc_wake_all(QcState *st, QcGroup *group)
+/* Wake everybody who is listed, or (one) only those who wait for one partition. */
+static void
+wake_listed(QcState *st, QcGroup *group, bool one)
 {
 	QcRef		of_group = QC_REF(st, group);
 
-	for (uint32_t i = 0; i < st->nwaiters && group->nlisted > 0; i++)
+	for (uint32_t i = 0; i < st->nwaiters && (one ? group->nlisted_one : group->nlisted) > 0; i++)
 	{
 		QcWaiter   *waiter = qc_waiter(st, i);
 
-		if (waiter->state != QC_WAITER_LISTED || waiter->group != of_group)
+		if (waiter->state != QC_WAITER_LISTED || waiter->group != of_group ||
+			(one && waiter->partition_hash == 0))
 			continue;
 		unlist(st, waiter);
 		wake(st, group, waiter);
@@ -249,11 +261,18 @@ qc_wake_all(QcState *st, QcGroup *group)
 }
 
 void
+qc_wake_resumed(QcState *st, QcGroup *group)
+{
+	qc_wake(st, group, NULL);
+	wake_listed(st, group, true);
+}
+
+void
 qc_wait_group_gone(QcState *st, QcGroup *group)
 {
 	QcRef		ref;
 
-	qc_wake_all(st, group);
+	wake_listed(st, group, false);
 	while ((ref = group->claims.head) != 0)
 		drop_claim(st, QC_AT(st, QcWaiter, ref));
 }
@@ -336,7 +355,8 @@ qc_wait_tell(QcState *st, uint32_t process, QcGroup *group, int64_t monotonic)
 	QcWaiter   *waiter = qc_waiter(st, process);
 	QcWaitFor	what = {.group = group, .weight = 1};
 
-	if (is_claim(waiter) && waiter->group == QC_REF(st, group) && group->ready.head != 0)
+	if (is_claim(waiter) && waiter->group == QC_REF(st, group) && group->ready.head != 0 &&
+		!is_paused(st, group))
 		drop_claim(st, waiter);
 	else
 	{

@@ -21,6 +21,8 @@
  * messages as its process asks for (its weight).  When both kinds are deliverable a claim counts for one, since nobody
  * knows where it will go; who has popped less than all that wakes the next one at once.
  *
+ * While pops of a queue are paused nothing of it is deliverable.
+ *
  * All functions: state lock.  Nothing here fails, allocates or is stored.
  */
 #ifndef QC_WAIT_H
@@ -92,8 +94,8 @@ extern bool qc_wait_tell(QcState *st, uint32_t process, QcGroup *group, int64_t 
 /* Something of the cursor may be deliverable: wake as many as (1) and (2) demand. */
 extern void qc_wake(QcState *st, QcGroup *group, QcCursor *cursor);
 
-/* Wake everybody who waits in the group: to look again, or to find that it is gone. */
-extern void qc_wake_all(QcState *st, QcGroup *group);
+/* Pops of the queue were paused and are not any more. Who waits for one partition looks for himself. */
+extern void qc_wake_resumed(QcState *st, QcGroup *group);
 
 /* The group will be freed: wake everybody, and let nobody refer to it any more. */
 extern void qc_wait_group_gone(QcState *st, QcGroup *group);

@@ -141,7 +141,7 @@ queue_wait(PG_FUNCTION_ARGS)
 		wait_us = qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY);
 	check_transaction(fcinfo);
 	given = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
-	qlog_queue_get(given, &queue);
+	qlog_queue_get(given, QLOG_POP, &queue);
 	memcpy(name, given.text, given.len);
 	wait.queue = queue.id;
 	give_back();

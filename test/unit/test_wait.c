@@ -295,6 +295,37 @@ pops_elsewhere_end_claims_of_the_told(void)
 }
 
 static void
+a_paused_queue_wakes_nobody(void)
+{
+	waiting_begin(&w);
+	w.queue->flags = QC_QUEUE_NO_POP;
+	waiting_push(&w, 0, 2);
+	list(0, 3, ANY, 1);
+	list(3, 1, 1, 1);
+	list(4, 1, 0, 1);
+	CHECK(!waiting_tell(&w, 5));
+	waiting_push(&w, 0, 1);
+	waiting_push(&w, 1, 1);
+	expect_woken(0);
+
+	/* Four can take something, and those who wait for one partition look for themselves. */
+	w.queue->flags = 0;
+	qc_wake_resumed(w.st, w.group);
+	CHECK_U64(waiting_unlock(&w), 6);
+	expect_latches(0, 6);
+	CHECK(waiting_pop(&w, 3, 1, 1, false) != 0);
+	CHECK(waiting_pop(&w, 4, 0, 1, false) != 0);
+
+	/* Paused again before the others have come: they wait on, and nobody is woken in their place. */
+	w.queue->flags = QC_QUEUE_NO_POP;
+	CHECK(!waiting_tell(&w, 5));
+	list(0, 3, ANY, 1);
+	waiting_pass(&w, QC_CLAIM_US);
+	CHECK_U64(waiting_unlock(&w), 0);
+	waiting_end(&w);
+}
+
+static void
 a_dropped_queue_wakes_all(void)
 {
 	waiting_begin(&w);
@@ -505,6 +536,7 @@ main(void)
 	UNIT_RUN(a_claim_ends_in_time);
 	UNIT_RUN(who_is_told);
 	UNIT_RUN(pops_elsewhere_end_claims_of_the_told);
+	UNIT_RUN(a_paused_queue_wakes_nobody);
 	UNIT_RUN(a_dropped_queue_wakes_all);
 	for (uint64_t seed = 1; seed <= 20; seed++)
 	{

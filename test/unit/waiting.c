@@ -334,6 +334,8 @@ check_listed(Waiting *w, const QcWaiter *waiter)
 	uint64_t	ordered = 0;
 	Claims		claims;
 
+	if (w->queue->flags & QC_QUEUE_NO_POP)
+		return NULL;
 	for (uint32_t i = 1; i < WAITING_PARTITIONS; i++)
 	{
 		const QcPartition *partition = waiting_partition(w, i);
