@@ -22,6 +22,10 @@ SELECT outcome(format('SELECT queue_push(%L, %L)', 'push', j)) AS push, outcome(
 FROM unnest(ARRAY['', '{', '{"a":}', 'nul', '"\u12"', '1 2', E'"\t"']) AS j;
 SELECT outcome($$SELECT queue_push('push', '"\u0000"')$$) = outcome($$SELECT '"\u0000"'::json$$) AS same;
 SELECT outcome($$SELECT queue_push('push', '1', headers => '{')$$);
+-- Deeper nesting than the first look follows: PostgreSQL's parser has the last word.
+SELECT outcome(format('SELECT queue_push(%L, %L)', 'push deep', j)) AS push, outcome(format('SELECT %L::json', j)) = outcome(format('SELECT queue_push(%L, %L)', 'push deep', j)) AS same
+FROM unnest(ARRAY[repeat('[', 1000) || repeat(']', 999), repeat('{"a":', 1000) || '1' || repeat('}', 1000), repeat('[', 1000) || repeat(']', 1000)]) AS j;
+SELECT count(*), count(DISTINCT payload::text) AS texts FROM queue_peek('push deep', batch => 10);
 
 -- All of JSON's kinds, and a text of any shape, come back as they went in.
 SELECT count(queue_push('push kinds', j)) FROM unnest(ARRAY['null', 'true', '0', '-1.5e3', '""', '[]', '{}', ' 1 ', '"ä€🐘"', '"\ud83d\ude00"']) AS j;

@@ -30,6 +30,9 @@ typedef struct QcReader
 	bool		bad;
 } QcReader;
 
+/*
+ * Loads and stores are spelled out byte by byte: compilers make one instruction of that, on any machine, and none of a loop.
+ */
 static inline void
 qc_store_u16(uint8_t *at, uint16_t value)
 {
@@ -40,15 +43,23 @@ qc_store_u16(uint8_t *at, uint16_t value)
 static inline void
 qc_store_u32(uint8_t *at, uint32_t value)
 {
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t) (value >> (8 * i));
+	at[0] = (uint8_t) value;
+	at[1] = (uint8_t) (value >> 8);
+	at[2] = (uint8_t) (value >> 16);
+	at[3] = (uint8_t) (value >> 24);
 }
 
 static inline void
 qc_store_u64(uint8_t *at, uint64_t value)
 {
-	for (int i = 0; i < 8; i++)
-		at[i] = (uint8_t) (value >> (8 * i));
+	at[0] = (uint8_t) value;
+	at[1] = (uint8_t) (value >> 8);
+	at[2] = (uint8_t) (value >> 16);
+	at[3] = (uint8_t) (value >> 24);
+	at[4] = (uint8_t) (value >> 32);
+	at[5] = (uint8_t) (value >> 40);
+	at[6] = (uint8_t) (value >> 48);
+	at[7] = (uint8_t) (value >> 56);
 }
 
 static inline uint16_t
@@ -60,21 +71,14 @@ qc_load_u16(const uint8_t *at)
 static inline uint32_t
 qc_load_u32(const uint8_t *at)
 {
-	uint32_t	value = 0;
-
-	for (int i = 0; i < 4; i++)
-		value |= (uint32_t) at[i] << (8 * i);
-	return value;
+	return (uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 | (uint32_t) at[3] << 24;
 }
 
 static inline uint64_t
 qc_load_u64(const uint8_t *at)
 {
-	uint64_t	value = 0;
-
-	for (int i = 0; i < 8; i++)
-		value |= (uint64_t) at[i] << (8 * i);
-	return value;
+	return (uint64_t) at[0] | (uint64_t) at[1] << 8 | (uint64_t) at[2] << 16 | (uint64_t) at[3] << 24 |
+		(uint64_t) at[4] << 32 | (uint64_t) at[5] << 40 | (uint64_t) at[6] << 48 | (uint64_t) at[7] << 56;
 }
 
 extern void qc_writer_init(QcWriter *w, void *buf, size_t cap);

@@ -13,6 +13,8 @@
 
 #include "qlog_shmem.h"
 
+#include "../core/qc_json.h"
+
 /* Queue names that begin so are kept for qlog itself. */
 #define RESERVED_PREFIX "qlog."
 
@@ -191,9 +193,11 @@ qlog_interval_make(int64 us)
 void
 qlog_json_check(const char *text, int len)
 {
-	JsonLexContext *lex = makeJsonLexContextCstringLen(unconstify(char *, text), len, PG_UTF8,
-													   false);
+	JsonLexContext *lex;
 
+	if (likely(qc_json_valid(text, (size_t) len)))
+		return;
+	lex = makeJsonLexContextCstringLen(unconstify(char *, text), len, PG_UTF8, false);
 	pg_parse_json_or_ereport(lex, &nullSemAction);
 	pfree(lex);
 }
