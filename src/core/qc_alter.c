@@ -9,6 +9,7 @@
 
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_purge.h"
 #include "qc_wait.h"
 
 static QcRef
@@ -126,6 +127,7 @@ switch_ordered(QcState *st, QcQueue *queue, int64_t ordered)
 
 	if (queue->options.value[QC_OPT_ORDERED] == ordered || partition == NULL)
 		return;
+	qc_partition_touch(st, partition);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->next))
 		qc_cursor_reorder(st, cursor, ordered != 0);

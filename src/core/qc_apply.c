@@ -9,8 +9,10 @@
 
 #include "qc_alter.h"
 #include "qc_catalog.h"
+#include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
+#include "qc_purge.h"
 
 #define OF_PARTITION offsetof(QcPending, of_partition)
 
@@ -96,7 +98,8 @@ apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError 
 								(uint32_t) (append->first - partition->next), 2, err);
 	if (status != QC_OK)
 		return status;
-	queue->last_push = apply->created_at;
+	qc_groups_follow(st, partition, !apply->recovering);
+	queue->last_push = partition->last_push = apply->created_at;
 	qc_dirty_queue(st, queue);
 	return take_positions(st, apply, partition, append->count, apply->immediate ? 1 : 0, err);
 }
@@ -128,6 +131,7 @@ add_item(QcState *st, const QcApply *apply, const QcOpenItem *model, QcError *er
 	item->next = open->items;
 	open->items = ref;
 	lease = model->lease == 0 ? NULL : qc_lease_by_id(st, model->lease);
+	item->delivered = lease == NULL ? UINT64_MAX : lease->delivered;
 	if (lease != NULL && (lease->pin_seq == 0 || lease->pin_seq == QC_PIN_PROMISED ||
 						  lease->pin_seq == apply->seq))
 		qc_lease_pin(st, lease, apply->seq);
@@ -219,9 +223,7 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 static QcStatus
 apply_deliver(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
-	QcStatus	status = qc_lease_deliver(st, &effect->u.deliver, effect, apply->owner,
-										  apply->created_at, apply->monotonic, !apply->recovering,
-										  err);
+	QcStatus	status = qc_lease_deliver(st, &effect->u.deliver, effect, apply, err);
 
 	/* Recovery: its queue was dropped by a later entry that the checkpoint holds. */
 	if (status == QC_NOTFOUND && apply->recovering)
@@ -374,25 +376,154 @@ apply_partition_create(QcState *st, const QcApply *apply, const QcPartitionCreat
 	return status;
 }
 
-static QcStatus
-apply_group_create(QcState *st, const QcGroupCreate *create, QcError *err)
+/* The queue of a group's effect; NULL when a later entry has dropped it. */
+static QcQueue *
+group_queue(QcState *st, uint64_t id)
 {
-	QcQueue    *queue = qc_queue_by_id(st, create->queue);
+	QcQueue    *queue = qc_queue_by_id(st, id);
+
+	return queue == NULL || queue->state == QC_QUEUE_DEAD ? NULL : queue;
+}
+
+/* Nobody decides the entry of an auto-create: it is there. */
+static bool
+is_decided(const QcApply *apply)
+{
+	return apply->xid == 0;
+}
+
+static QcStatus
+apply_group_create(QcState *st, const QcApply *apply, const QcGroupCreate *create, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_GROUP_CREATE, .partition = create->queue,
+		.group = (uint32_t) create->group};
+	QcQueue    *queue = group_queue(st, create->queue);
 	QcGroup    *group;
 
 	if (queue == NULL)
 		return QC_OK;
-	group = qc_group_load(st, queue, create->group, &create->name);
+	if (qc_group_by_id(st, queue, create->group) != NULL)
+		return qc_error_set(err, QC_DAMAGED, "group %llu of queue %llu is created twice",
+							(unsigned long long) create->group,
+							(unsigned long long) create->queue);
+	group = qc_group_make(st, queue, create->group, &create->name, create->start,
+						  create->start_at, !apply->recovering);
 	if (group == NULL)
 		return full(err);
-	group->start = create->start;
-	group->start_at = create->start_at;
-	for (QcPartition *partition = QC_AT(st, QcPartition, queue->partitions.head);
-		 partition != NULL; partition = QC_AT(st, QcPartition, partition->of_queue.next))
+	if (!is_decided(apply))
+		return add_item(st, apply, &item, err);
+	qc_group_open(st, group);
+	return QC_OK;
+}
+
+static QcStatus
+apply_group_drop(QcState *st, const QcApply *apply, const QcGroupDrop *drop, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_GROUP_DROP, .partition = drop->queue,
+		.group = (uint32_t) drop->group};
+
+	assert(!is_decided(apply));
+	return group_queue(st, drop->queue) == NULL ? QC_OK : add_item(st, apply, &item, err);
+}
+
+/* The group will be replaced by one that begins elsewhere. */
+static QcStatus
+apply_seek_group(QcState *st, const QcApply *apply, const QcSeek *seek, QcQueue *queue,
+				 QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_GROUP_SEEK, .partition = seek->queue,
+		.first = seek->successor, .group = (uint32_t) seek->group};
+
+	if (qc_group_by_id(st, queue, seek->successor) != NULL)
+		return qc_error_set(err, QC_DAMAGED, "group %llu of queue %llu is created twice",
+							(unsigned long long) seek->successor,
+							(unsigned long long) seek->queue);
+	if (qc_group_make(st, queue, seek->successor, NULL, seek->start, seek->start_at,
+					  !apply->recovering) == NULL)
+		return full(err);
+	return add_item(st, apply, &item, err);
+}
+
+/* One partition of a seek: its cursor is made here, where it can be promised. */
+static QcStatus
+apply_seek_item(QcState *st, const QcApply *apply, const QcSeek *seek, QcGroup *group,
+				const QcSeekItem *place, QcError *err)
+{
+	QcOpenItem	item = {.kind = QC_OPEN_SEEK, .partition = place->partition,
+		.first = place->position, .group = (uint32_t) seek->group};
+	QcPartition *partition = qc_partition_by_id(st, place->partition);
+
+	if (partition == NULL)
+		return unknown_partition(st, apply, place->partition, err);
+	if (seek->mode == QC_SEEK_FOUND)
+		return !qc_group_lacks(st, partition, group) ||
+			qc_group_place(st, group, partition, place->position, !apply->recovering) ? QC_OK :
+			full(err);
+	return qc_group_prepare(st, group, partition, !apply->recovering) ?
+		add_item(st, apply, &item, err) : full(err);
+}
+
+static QcStatus
+apply_seek(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	const QcSeek *seek = &effect->u.seek;
+	QcQueue    *queue = group_queue(st, seek->queue);
+	QcGroup    *group = queue == NULL ? NULL : qc_group_by_id(st, queue, seek->group);
+	QcStatus	status = QC_OK;
+
+	assert(is_decided(apply) == (seek->mode == QC_SEEK_FOUND));
+	if (group == NULL)
+		return QC_OK;
+	if (seek->mode == QC_SEEK_GROUP)
+		return apply_seek_group(st, apply, seek, queue, err);
+	for (uint32_t i = 0; i < effect->nitems && status == QC_OK; i++)
 	{
-		if (partition->lane == QC_LANE_NONE && qc_cursor_create(st, partition, group, false) == 0)
-			return full(err);
+		QcSeekItem	place;
+
+		qc_effect_item(effect, i, &place);
+		status = apply_seek_item(st, apply, seek, group, &place, err);
 	}
+	return status;
+}
+
+/* The purge that an entry has asked for takes place now. */
+static void
+purge_now(QcState *st, QcQueue *queue, const QcEffect *effect)
+{
+	const QcPurge *purge = &effect->u.purge;
+	QcOpen	   *open = qc_open_by_seq(st, purge->entry);
+	QcPartition *partition = qc_partition_by_id(st, purge->partition);
+
+	if (partition != NULL)
+		qc_purge_partition(st, partition, effect);
+	else if (purge->partition == 0)
+		qc_purge_queue(st, queue, effect);
+	for (QcRef ref = open == NULL ? 0 : open->items; ref != 0;)
+	{
+		QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+
+		if (item->kind == QC_OPEN_PURGE && item->first == purge->queue &&
+			item->partition == purge->partition)
+			item->kind = QC_OPEN_NOTHING;
+		ref = item->next;
+	}
+	if (open != NULL)
+		qc_dirty_open(st, open);
+}
+
+static QcStatus
+apply_purge(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	const QcPurge *purge = &effect->u.purge;
+	QcOpenItem	item = {.kind = QC_OPEN_PURGE, .partition = purge->partition,
+		.first = purge->queue};
+	QcQueue    *queue = group_queue(st, purge->queue);
+
+	if (queue == NULL)
+		return QC_OK;
+	if (purge->entry == 0)
+		return add_item(st, apply, &item, err);
+	purge_now(st, queue, effect);
 	return QC_OK;
 }
 
@@ -434,7 +565,13 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 		case QC_EFFECT_PARTITION_CREATE:
 			return apply_partition_create(st, apply, &effect->u.partition_create, err);
 		case QC_EFFECT_GROUP_CREATE:
-			return apply_group_create(st, &effect->u.group_create, err);
+			return apply_group_create(st, apply, &effect->u.group_create, err);
+		case QC_EFFECT_GROUP_DROP:
+			return apply_group_drop(st, apply, &effect->u.group_drop, err);
+		case QC_EFFECT_SEEK:
+			return apply_seek(st, apply, effect, err);
+		case QC_EFFECT_PURGE:
+			return apply_purge(st, apply, effect, err);
 		case QC_EFFECT_KIND_END:
 			break;
 	}

@@ -7,8 +7,12 @@
  * anything: live callers have promised the objects (qc_plan_credit), recovery checks the result.
  *
  * Effects of an entry that is not settled yet hang on its open entry (QcApply.open); immediate ones
- * (deliver, pop_commit, release, nack, renew, decision, confirm, epoch, and an auto-create's catalog)
- * act at once.
+ * (deliver, pop_commit, release, nack, renew, decision, confirm, epoch, what a pop found out about a start
+ * rule, and an auto-create's catalog) act at once.
+ *
+ * Settling most entries commutes.  Those that change groups, seek or purge do not: where a group stands
+ * depends on what was pushed and delivered before.  They are joint entries whose commit logs its decision
+ * by itself, and settles them by that (QcPlan.ordered), so that a replay settles them at the same seq.
  */
 #ifndef QC_APPLY_H
 #define QC_APPLY_H
@@ -51,6 +55,12 @@ extern QcStatus qc_apply_effect(QcState *st, const QcApply *apply, const QcEffec
  */
 extern void qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn,
 						   int64_t monotonic);
+
+/*
+ * Turn round the lists of an open entry, which grow at their heads: partitions become ready, and groups are changed, in
+ * the order of the calls.
+ */
+extern void qc_open_turn(QcState *st, QcOpen *open);
 
 /* Drop an open entry whose decision stands in the log. */
 extern void qc_open_forget(QcState *st, QcOpen *open);

@@ -10,8 +10,10 @@
 
 #include "qc_alter.h"
 #include "qc_cursor.h"
+#include "qc_group.h"
 #include "qc_index.h"
 #include "qc_lane.h"
+#include "qc_purge.h"
 #include "qc_wait.h"
 
 #define ALL			offsetof(QcQueue, all)
@@ -23,9 +25,8 @@ take(QcState *st, QcClass class, bool promised)
 	return promised ? qc_mem_alloc_reserved(&st->mem, class) : qc_mem_alloc(&st->mem, class);
 }
 
-/* Copy a name into an object of its class; 0 when full. */
-static QcRef
-put_name(QcState *st, const QcStr *name, bool promised)
+QcRef
+qc_name_put(QcState *st, const QcStr *name, bool promised)
 {
 	QcRef		ref = take(st, qc_mem_name_class(name->len), promised);
 
@@ -61,7 +62,7 @@ queue_make(QcState *st, uint64_t id, uint32_t database, const QcStr *name, bool 
 	queue->id = id;
 	queue->database = database;
 	queue->name_len = name->len;
-	queue->name = put_name(st, name, promised);
+	queue->name = qc_name_put(st, name, promised);
 	if (queue->name == 0)
 	{
 		qc_mem_free(&st->mem, QC_CLASS_QUEUE, ref);
@@ -85,35 +86,6 @@ qc_queue_load(QcState *st, uint64_t id, uint32_t database, const QcStr *name)
 	return queue_make(st, id, database, name, false);
 }
 
-static QcGroup *
-group_make(QcState *st, QcQueue *queue, uint64_t id, const QcStr *name, bool promised)
-{
-	QcRef		ref = take(st, QC_CLASS_GROUP, promised);
-	QcGroup    *group = QC_AT(st, QcGroup, ref);
-
-	if (group == NULL)
-		return NULL;
-	group->id = id;
-	group->queue = QC_REF(st, queue);
-	group->name_len = name->len;
-	group->name = put_name(st, name, promised);
-	if (group->name == 0)
-	{
-		qc_mem_free(&st->mem, QC_CLASS_GROUP, ref);
-		return NULL;
-	}
-	group->next = queue->groups;
-	queue->groups = ref;
-	qc_dirty_group(st, group);
-	return group;
-}
-
-QcGroup *
-qc_group_load(QcState *st, QcQueue *queue, uint64_t id, const QcStr *name)
-{
-	return group_make(st, queue, id, name, false);
-}
-
 static QcPartition *
 partition_make(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name, uint8_t lane,
 			   bool promised)
@@ -127,7 +99,7 @@ partition_make(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name, uint
 	partition->queue = QC_REF(st, queue);
 	partition->lane = lane;
 	partition->name_len = name->len;
-	partition->name = put_name(st, name, promised);
+	partition->name = qc_name_put(st, name, promised);
 	if (partition->name == 0)
 	{
 		qc_mem_free(&st->mem, QC_CLASS_PARTITION, ref);
@@ -139,6 +111,7 @@ partition_make(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name, uint
 	link_bucket(st, &st->partition_ids, qc_hash_id(id), ref, &partition->id_next);
 	qc_list_append(st, &queue->partitions, ref, OF_QUEUE);
 	queue->npartitions++;
+	partition->purges = queue->purges;
 	if (st->next_partition_id <= id)
 		st->next_partition_id = id + 1;
 	qc_dirty_partition(st, partition);
@@ -158,9 +131,11 @@ add_cursors(QcState *st, QcQueue *queue, QcPartition *partition, bool promised)
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(st, QcGroup, group->next))
 	{
-		if (qc_cursor_create(st, partition, group, promised) == 0)
+		if (group->state == QC_GROUP_LIVE &&
+			qc_cursor_create(st, partition, group, promised) == 0)
 			return false;
 	}
+	partition->group_changes = queue->group_changes;
 	return true;
 }
 
@@ -171,6 +146,7 @@ qc_queue_create(QcState *st, const QcQueueCreate *create, int64_t created_at, bo
 	static const QcStr no_name = {NULL, 0};
 	QcQueue    *queue = queue_make(st, create->queue, create->database, &create->name, promised);
 	QcPartition *partition;
+	QcGroup    *group;
 	QcLog	   *log;
 	QcStatus	status;
 
@@ -183,8 +159,12 @@ qc_queue_create(QcState *st, const QcQueueCreate *create, int64_t created_at, bo
 	status = qc_options_get(create->options.bytes, create->options.len, &queue->options, err);
 	if (status != QC_OK)
 		return status;
-	if (group_make(st, queue, QC_DEFAULT_GROUP, &no_name, promised) == NULL)
+
+	/* Every partition that the queue will ever have comes after it. */
+	group = qc_group_make(st, queue, QC_DEFAULT_GROUP, &no_name, QC_START_NEW, 0, promised);
+	if (group == NULL)
 		return full(err);
+	qc_group_open(st, group);
 	queue->default_partition_id = create->default_partition;
 	partition = partition_make(st, create->default_partition, queue, &no_name, QC_LANE_NONE,
 							   promised);
@@ -287,24 +267,39 @@ qc_queue_kill(QcState *st, QcQueue *queue)
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(st, QcGroup, group->next))
 	{
-		QcRef		cursor;
-
-		/* Nothing of it is delivered any more. */
-		while ((cursor = group->ready.head) != 0)
-		{
-			QC_AT(st, QcCursor, cursor)->is_ready = 0;
-			qc_list_remove(st, &group->ready, cursor, offsetof(QcCursor, ready));
-		}
+		/* Nothing of it is delivered any more, whatever its cursors say. */
+		group->ready.head = group->ready.tail = 0;
 		qc_wait_group_gone(st, group);
 	}
 }
 
+/* Scans of groups, and sweeps of dead ones, that have come as far as this partition go on behind it. */
 static void
-partition_free(QcState *st, QcQueue *queue, QcPartition *partition)
+move_scans(QcState *st, const QcPartition *partition, QcRef first)
 {
+	for (QcGroup *group = QC_AT(st, QcGroup, first); group != NULL;
+		 group = QC_AT(st, QcGroup, group->next))
+	{
+		if (group->scan == QC_REF(st, partition))
+			group->scan = partition->of_queue.next;
+	}
+}
+
+bool
+qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
 	QcRef		ref = QC_REF(st, partition);
 	QcRef		next;
 
+	if (*budget == 0 || !qc_lane_sweep(st, partition, budget))
+		return false;
+	*budget -= *budget > 0;
+	qc_partition_touch(st, partition);
+	move_scans(st, partition, queue->groups);
+	move_scans(st, partition, st->dead_groups);
+	if (partition->lane == QC_LANE_NONE)
+		queue->visible -= partition->visible;
 	for (QcRef c = partition->cursors; c != 0; c = next)
 	{
 		next = QC_AT(st, QcCursor, c)->next;
@@ -327,6 +322,7 @@ partition_free(QcState *st, QcQueue *queue, QcPartition *partition)
 	qc_mem_free(&st->mem, qc_mem_name_class(partition->name_len), partition->name);
 	partition->name = 0;
 	qc_free_row(st, QC_CLASS_PARTITION, ref, &partition->dirty);
+	return true;
 }
 
 static void
@@ -345,14 +341,11 @@ queue_free(QcState *st, QcQueue *queue)
 
 	for (QcRef g = queue->groups; g != 0; g = next)
 	{
-		QcGroup    *group = QC_AT(st, QcGroup, g);
-
-		next = group->next;
-		group->deleted_queue_id = queue->id;
-		qc_mem_free(&st->mem, qc_mem_name_class(group->name_len), group->name);
-		group->name = 0;
-		qc_free_row(st, QC_CLASS_GROUP, g, &group->dirty);
+		next = QC_AT(st, QcGroup, g)->next;
+		qc_group_free(st, QC_AT(st, QcGroup, g));
 	}
+	queue->groups = 0;
+	qc_group_free_dead(st, queue);
 	qc_grants_free(st, queue->grants);
 	queue->grants = 0;
 	unlink_bucket(st, &st->queue_ids, qc_hash_id(queue->id), ref, offsetof(QcQueue, id_next));
@@ -375,10 +368,8 @@ qc_queue_sweep(QcState *st, uint32_t budget)
 		while ((partition = QC_AT(st, QcPartition, queue->partitions.head)) != NULL &&
 			   partition->pending.head == 0 && queue->pins == 0)
 		{
-			if (budget == 0 || !qc_lane_sweep(st, partition, &budget))
+			if (!qc_partition_free(st, partition, &budget))
 				return true;
-			budget -= budget > 0;
-			partition_free(st, queue, partition);
 		}
 
 		/* An open entry or a credit still points at a partition: come back when it is gone. */

@@ -21,7 +21,12 @@ extern QcStatus qc_partition_create(QcState *st, const QcPartitionCreate *create
 extern QcQueue *qc_queue_load(QcState *st, uint64_t id, uint32_t database, const QcStr *name);
 extern QcPartition *qc_partition_load(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name,
 									  uint8_t lane);
-extern QcGroup *qc_group_load(QcState *st, QcQueue *queue, uint64_t id, const QcStr *name);
+
+/* Copy a name into an object of its class; 0 when full. */
+extern QcRef qc_name_put(QcState *st, const QcStr *name, bool promised);
+
+/* Free a partition without entries that are not settled, with its cursors, or the items of a lane; false = the budget is used up. */
+extern bool qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget);
 
 /* The queue is dropped: its name is free at once, its rows are freed by qc_queue_sweep. */
 extern void qc_queue_kill(QcState *st, QcQueue *queue);

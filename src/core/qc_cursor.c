@@ -6,14 +6,18 @@
  *	 slots are in ascending order of position, all below `fetch`;
  *	 nleased + nwaiting <= nslots; an unordered cursor's remaining slots are exactly its retry list;
  *	 is_ready <=> deliverable(cursor), and then the cursor is in its group's ready list;
- *	 group->nready counts visible messages at or above fetch plus slots in state RETRY.
+ *	 group->nready counts visible messages at or above fetch plus slots in state RETRY;
+ *	 none of this holds for a partition that has not seen a purge of its queue yet: whoever comes here touches it first
+ *	 (qc_purge.h).
  */
 #include "qc_cursor.h"
 
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_group.h"
 #include "qc_lease.h"
+#include "qc_purge.h"
 #include "qc_timer.h"
 #include "qc_wait.h"
 
@@ -55,8 +59,6 @@ deliverable(const QcState *st, const QcCursor *cursor)
 	const QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
 	bool		fresh = cursor->fetch < partition->stable && cursor->nslots < st->max_slots;
 
-	if (QC_AT(st, QcQueue, partition->queue)->state == QC_QUEUE_DEAD)
-		return false;
 	if (!qc_partition_ordered(st, partition))
 		return cursor->retry.head != 0 || fresh;
 	if (cursor->nleased > 0)
@@ -66,13 +68,24 @@ deliverable(const QcState *st, const QcCursor *cursor)
 	return fresh;
 }
 
+/* Lists of groups and queues that are gone were emptied at once: their cursors stand in none. */
+static bool
+listless(const QcState *st, const QcGroup *group)
+{
+	return group->state == QC_GROUP_DEAD ||
+		QC_AT(st, QcQueue, group->queue)->state == QC_QUEUE_DEAD;
+}
+
 void
 qc_cursor_refresh(QcState *st, QcCursor *cursor)
 {
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 	QcRef		ref = QC_REF(st, cursor);
-	uint32_t	ready = deliverable(st, cursor);
+	uint32_t	ready;
 
+	if (listless(st, group))
+		return;
+	ready = deliverable(st, cursor);
 	if (ready != cursor->is_ready)
 	{
 		if (ready)
@@ -155,7 +168,8 @@ qc_cursor_free(QcState *st, QcCursor *cursor)
 	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
 	QcRef		ref;
 
-	if (cursor->is_ready)
+	qc_partition_touch(st, partition);
+	if (cursor->is_ready && !listless(st, group))
 		qc_list_remove(st, &group->ready, QC_REF(st, cursor), READY);
 	cursor->is_ready = 0;
 	while ((ref = cursor->slots.head) != 0)
@@ -163,6 +177,45 @@ qc_cursor_free(QcState *st, QcCursor *cursor)
 	cursor->fetch = partition->id;
 	cursor->nslots = (uint32_t) group->id;
 	qc_free_row(st, QC_CLASS_CURSOR, QC_REF(st, cursor), &cursor->dirty);
+}
+
+void
+qc_cursor_clear(QcState *st, QcCursor *cursor)
+{
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
+	QcRef		ref;
+
+	while ((ref = cursor->slots.head) != 0)
+	{
+		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
+		QcLease    *lease = QC_AT(st, QcLease, slot->lease);
+
+		if (lease != NULL)
+			(void) qc_lease_done(st, lease, partition, slot->position, 1);
+		else
+			qc_cursor_finish(st, cursor, slot);
+	}
+}
+
+void
+qc_cursor_drop_waiting(QcState *st, QcCursor *cursor)
+{
+	for (QcRef ref = cursor->slots.head; ref != 0;)
+	{
+		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
+		QcRef		next = slot->of_cursor.next;
+
+		if (slot->state != QC_SLOT_LEASED)
+		{
+			qc_timer_disarm(st, &slot->timer);
+			qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
+			cursor->nslots--;
+			qc_mem_free(&st->mem, QC_CLASS_SLOT, ref);
+		}
+		ref = next;
+	}
+	cursor->retry.head = cursor->retry.tail = 0;
+	cursor->nwaiting = 0;
 }
 
 QcSlot *
@@ -268,6 +321,7 @@ void
 qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us, int64_t now,
 				   int64_t monotonic)
 {
+	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
 	unlease(st, cursor, slot);
 	slot->lease = 0;
 	slot->state = QC_SLOT_WAITING;
@@ -287,12 +341,19 @@ qc_slot_due(QcState *st, QcSlot *slot)
 {
 	QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
 
+	if (qc_partition_stale(st, partition))
+	{
+		/* A purge has taken it. */
+		qc_partition_touch(st, partition);
+		return;
+	}
 	assert(slot->state == QC_SLOT_WAITING && cursor->nwaiting > 0 && group->nwaiting > 0);
 	cursor->nwaiting--;
 	group->nwaiting--;
 	slot->state = QC_SLOT_RETRY;
-	if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
+	if (!qc_partition_ordered(st, partition))
 		qc_list_append(st, &cursor->retry, QC_REF(st, slot), OF_LEASE);
 	group->nready++;
 	qc_dirty_cursor(st, cursor);
@@ -305,6 +366,7 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 	QcRef		ref = QC_REF(st, slot);
 
+	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
 	unlease(st, cursor, slot);
 	if (slot->state == QC_SLOT_WAITING)
 	{
@@ -328,8 +390,10 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 void
 qc_cursor_void(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
 {
-	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->slots.head);
+	QcSlot	   *slot;
 
+	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
+	slot = QC_AT(st, QcSlot, cursor->slots.head);
 	while (slot != NULL && slot->position < first + count)
 	{
 		QcSlot	   *next = QC_AT(st, QcSlot, slot->of_cursor.next);
@@ -347,7 +411,15 @@ qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 	uint64_t	end = first + count;
 
-	/* What the lost delivery skipped was in other consumers' hands: it can be taken again. */
+	qc_partition_touch(st, partition);
+
+	/*
+	 * What the lost delivery skipped was in other consumers' hands: it can be taken again.  More
+	 * than that can never have been in flight: the group had been sought forward, and that did not
+	 * come about in this history.	Its messages will be delivered, this one once more.
+	 */
+	if (cursor->fetch < first && first - cursor->fetch > st->max_slots)
+		return true;
 	while (cursor->fetch < first)
 	{
 		QcSlot	   *slot = append_slot(st, cursor, cursor->fetch, false);
@@ -405,10 +477,33 @@ add_aborted(QcState *st, QcPartition *partition, uint64_t first, uint32_t count)
 	partition->aborted.tail = ref;
 }
 
+/* Messages of a partition that a group has not looked at became visible. */
+static void
+count_unscanned(QcState *st, const QcPartition *partition, uint64_t count)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
+
+	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL && queue->nscanning > 0;
+		 group = QC_AT(st, QcGroup, group->next))
+	{
+		if (qc_group_scanning(group) && qc_group_lacks(st, partition, group))
+			group->unscanned += count;
+	}
+}
+
 /* Count a range that became visible for each cursor; what recovery has delivered already is not ready. */
 static void
-count_visible(QcState *st, const QcPartition *partition, uint64_t first, uint64_t end)
+count_visible(QcState *st, QcPartition *partition, uint64_t first, uint64_t end)
 {
+	if (first < partition->start)
+		first = partition->start;
+	if (first >= end)
+		return;
+	partition->visible += end - first;
+	if (partition->lane != 0)
+		return;
+	QC_AT(st, QcQueue, partition->queue)->visible += end - first;
+	count_unscanned(st, partition, end - first);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->next))
 	{
@@ -424,6 +519,7 @@ qc_partition_advance(QcState *st, QcPartition *partition)
 {
 	QcRef		ref;
 
+	qc_partition_touch(st, partition);
 	while ((ref = partition->pending.head) != 0)
 	{
 		QcPending	pending = *QC_AT(st, QcPending, ref);
@@ -446,6 +542,8 @@ qc_partition_advance(QcState *st, QcPartition *partition)
 	{
 		uint64_t	fetch = cursor->fetch;
 
+		if (fetch == QC_UNSET)
+			continue;
 		move_fetch(st, cursor, cursor->fetch);
 		if (cursor->fetch != fetch)
 			qc_dirty_cursor(st, cursor);
@@ -586,8 +684,10 @@ qc_pop_choose(QcState *st, const QcPopRequest *request, QcRun *runs, uint32_t ma
 		choose_from_list(st, request, &chosen);
 	else
 	{
-		QcCursor   *cursor = qc_cursor_of(st, request->partition, request->group);
+		QcCursor   *cursor;
 
+		qc_partition_touch(st, request->partition);
+		cursor = qc_cursor_of(st, request->partition, request->group);
 		if (cursor != NULL && cursor->is_ready)
 		{
 			choose_from(st, cursor, &chosen);

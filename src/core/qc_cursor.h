@@ -63,6 +63,12 @@ extern uint64_t qc_skip_aborted(const QcState *st, const QcPartition *partition,
 /* A new cursor of (partition, group) at the partition's first position; 0 = full. */
 extern QcRef qc_cursor_create(QcState *st, QcPartition *partition, QcGroup *group, bool promised);
 
+/* Free all slots, end leases of them without an answer; a lease that holds nothing more stays until its time is over. */
+extern void qc_cursor_clear(QcState *st, QcCursor *cursor);
+
+/* Free the slots that no lease holds; the group's counts no longer hold them. */
+extern void qc_cursor_drop_waiting(QcState *st, QcCursor *cursor);
+
 /* New messages became visible, or aborted: move stable on, count, link into ready lists. */
 extern void qc_partition_advance(QcState *st, QcPartition *partition);
 

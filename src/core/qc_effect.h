@@ -34,9 +34,15 @@
  * decision		verdicts on joint entries; lsn is the end of the commit record (0 when aborted).
  * confirm		every joint entry up to seq has its WAL record in durable WAL before lsn.
  * epoch		a new epoch begins at first_seq; older entries at or above it are void.
- * queue_create, queue_drop, partition_create, group_create: catalog.
  * queue_alter	the queue's whole new definition: name, owner, QC_QUEUE_* flags, options that are set, and one item
  *				for each element of its ACL.  An entry alters a queue at most once.
+ * queue_create, queue_drop, partition_create, group_create, group_drop: catalog.
+ * seek			mode QC_SEEK_GROUP: the group stands where `start` says in every partition; it goes on as group
+ *				`successor`, which has no leases.  QC_SEEK_SET: it stands at these positions, and leases there
+ *				end.  QC_SEEK_FOUND: these positions are what its start rule means there; leases stay.
+ * purge		messages of the partition (0 = of every one) are gone, but for those leased and those of the
+ *				entries listed, which are not decided.  entry: the one that asked for it; 0 = this one does,
+ *				and another purge effect that names it follows when it is decided.
  */
 #define QC_NO_ITEMS
 
@@ -78,7 +84,14 @@
 		U64(group) U64(queue) U8(start) I64(start_at) STR(name), QC_NO_ITEMS) \
 	EFFECT(17, QUEUE_ALTER, queue_alter, QcQueueAlter, \
 		U64(queue) U32(owner) U8(flags) STR(name) STR(options), \
-		U32(grantee) U32(grantor) U32(privileges))
+		U32(grantee) U32(grantor) U32(privileges)) \
+	EFFECT(18, GROUP_DROP, group_drop, QcGroupDrop, \
+		U64(queue) U64(group), QC_NO_ITEMS) \
+	EFFECT(19, SEEK, seek, QcSeek, \
+		U8(mode) U64(queue) U64(group) U64(successor) U8(start) I64(start_at), \
+		U64(partition) U64(position)) \
+	EFFECT(20, PURGE, purge, QcPurge, \
+		U64(queue) U64(partition) U64(entry), U64(seq))
 
 /* values of QcRelease.reason */
 #define QC_RELEASE_ABORT	1	/* the transaction of the pop rolled back */
@@ -106,10 +119,16 @@
 #define QC_LANE_DEAD		1	/* dead letters of one group */
 #define QC_LANE_DELAY		2	/* delayed messages */
 
-/* values of QcGroupCreate.start */
-#define QC_START_OLDEST		0
-#define QC_START_NEW		1
-#define QC_START_TIME		2	/* start_at, microseconds since the Unix epoch */
+/* values of QcGroupCreate.start and QcSeek.start */
+#define QC_START_OLDEST		0	/* the oldest message kept */
+#define QC_START_NEW		1	/* what is pushed from now on */
+#define QC_START_TIME		2	/* what was pushed at start_at or later, microseconds since the Unix epoch */
+#define QC_START_POSITION	3	/* position start_at, or the nearest one that the partition has */
+
+/* values of QcSeek.mode */
+#define QC_SEEK_GROUP		1
+#define QC_SEEK_SET			2
+#define QC_SEEK_FOUND		3
 
 typedef enum QcEffectKind
 {

@@ -127,23 +127,30 @@ find_open(QcState *st, const QcPartition *lane, uint64_t target, uint64_t origin
 	return item;
 }
 
+/* The dead lane of the item's group, for rows that do not name the lane. */
+static QcPartition *
+lane_of_group(QcState *st, const QcOpenItem *item)
+{
+	QcPartition *partition = qc_partition_by_id(st, item->partition);
+	QcGroup    *group = partition == NULL ? NULL :
+		qc_group_by_id(st, QC_AT(st, QcQueue, partition->queue), item->group);
+
+	return group == NULL ? NULL : qc_partition_by_id(st, group->dead_partition);
+}
+
 void
 qc_lane_bind(QcState *st, QcOpen *open)
 {
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
 	{
 		QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
-		QcPartition *partition;
 		QcPartition *lane;
-		QcGroup    *group;
 
 		if (item->kind != QC_OPEN_DEAD)
 			continue;
-		partition = qc_partition_by_id(st, item->partition);
-		group = partition == NULL ? NULL :
-			qc_group_by_id(st, QC_AT(st, QcQueue, partition->queue), item->group);
-		lane = group == NULL ? NULL : qc_partition_by_id(st, group->dead_partition);
-		if (lane != NULL)
-			item->lane_item = QC_REF(st, find_open(st, lane, item->partition, item->first));
+		lane = item->lane_item != 0 ? QC_AT(st, QcPartition, item->lane_item) :
+			lane_of_group(st, item);
+		item->lane_item = lane == NULL ? 0 :
+			QC_REF(st, find_open(st, lane, item->partition, item->first));
 	}
 }

@@ -34,7 +34,10 @@ extern QcLaneItem *qc_lane_seek(QcState *st, QcPartition *lane, uint64_t positio
 /* Free up to *budget items of a lane that goes away; true = none is left. */
 extern bool qc_lane_sweep(QcState *st, QcPartition *lane, uint32_t *budget);
 
-/* Rows have been loaded: give each open item of a dead letter the copy that it stands for. */
+/*
+ * Rows have been loaded: give each open item of a dead letter the copy that it stands for; until then its lane_item names
+ * the lane.
+ */
 extern void qc_lane_bind(QcState *st, QcOpen *open);
 
 #endif							/* QC_LANE_H */

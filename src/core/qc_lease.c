@@ -4,17 +4,20 @@
  *
  * Invariants: nslots is the length of slots; every lease has a timer from its delivery on (so that starting its
  * clock needs no memory), which does nothing while the lease is owned or pinned; a lease is in the id table and in
- * the list of all leases until it is freed.
+ * the lists of all leases and of its group until it is freed.
  */
 #include "qc_lease.h"
 
 #include <assert.h>
 #include <stddef.h>
 
+#include "qc_group.h"
+#include "qc_purge.h"
 #include "qc_timer.h"
 
 #define OF_LEASE	offsetof(QcSlot, of_lease)
 #define ALL			offsetof(QcLease, all)
+#define OF_GROUP	offsetof(QcLease, of_group)
 
 static QcLease *
 create(QcState *st, uint64_t id, QcQueue *queue, QcGroup *group, bool promised)
@@ -33,6 +36,7 @@ create(QcState *st, uint64_t id, QcQueue *queue, QcGroup *group, bool promised)
 	*bucket = ref;
 	st->lease_ids.count++;
 	qc_list_append(st, &st->leases, ref, ALL);
+	qc_list_append(st, &group->leases, ref, OF_GROUP);
 	qc_dirty_lease(st, lease);
 	return lease;
 }
@@ -67,8 +71,8 @@ qc_lease_attach(QcState *st, QcLease *lease, QcSlot *slot)
 	lease->nslots++;
 }
 
-static void
-destroy(QcState *st, QcLease *lease)
+void
+qc_lease_destroy(QcState *st, QcLease *lease)
 {
 	QcRef		ref = QC_REF(st, lease);
 	QcRef	   *at = qc_table_bucket(st, &st->lease_ids, qc_hash_id(lease->id));
@@ -80,6 +84,7 @@ destroy(QcState *st, QcLease *lease)
 	st->lease_ids.count--;
 	qc_timer_disarm(st, &lease->timer);
 	qc_list_remove(st, &st->leases, ref, ALL);
+	qc_list_remove(st, &QC_AT(st, QcGroup, lease->group)->leases, ref, OF_GROUP);
 	qc_free_row(st, QC_CLASS_LEASE, ref, &lease->dirty);
 }
 
@@ -88,30 +93,54 @@ qc_lease_end_if_empty(QcState *st, QcLease *lease)
 {
 	if (lease->nslots > 0)
 		return false;
-	destroy(st, lease);
+	qc_lease_destroy(st, lease);
 	return true;
+}
+
+/*
+ * Would a delivery of this position pass over messages?  Live, none does; a replay does not follow one that came after a
+ * seek which is not part of this server's history: what it passes over would never be delivered.
+ */
+static bool
+skips(const QcPartition *partition, const QcCursor *cursor, uint64_t position)
+{
+	return position > cursor->fetch && cursor->fetch < partition->stable;
 }
 
 /* One run of a delivery. */
 static QcStatus
-deliver_run(QcState *st, QcLease *lease, const QcDeliverItem *run, bool promised, QcError *err)
+deliver_run(QcState *st, const QcApply *apply, QcLease *lease, const QcDeliverItem *run,
+			QcError *err)
 {
 	QcPartition *partition = qc_partition_by_id(st, run->partition);
-	QcCursor   *cursor = partition == NULL ? NULL :
-		qc_cursor_of(st, partition, QC_AT(st, QcGroup, lease->group));
+	QcGroup    *group = QC_AT(st, QcGroup, lease->group);
+	QcCursor   *cursor;
+	uint32_t	used;
 
-	if (cursor == NULL)
+	if (partition == NULL)
 		return qc_error_set(err, QC_DAMAGED, "delivery from unknown partition %llu",
 							(unsigned long long) run->partition);
+	cursor = qc_group_cursor(st, group, partition, false, &used);
+	if (cursor == NULL)
+		return qc_error_set(err, apply->recovering ? QC_FULL : QC_DAMAGED,
+							"group %llu does not stand in partition %llu",
+							(unsigned long long) group->id, (unsigned long long) run->partition);
 	for (uint32_t i = 0; i < run->count; i++)
 	{
-		QcSlot	   *slot = qc_cursor_take(st, cursor, run->first + i, run->attempt, promised);
+		uint64_t	position = run->first + i;
+		QcSlot	   *slot;
 
+		if (apply->recovering && skips(partition, cursor, position))
+			continue;
+		slot = qc_cursor_take(st, cursor, position, run->attempt, !apply->recovering);
+		if (slot == NULL && apply->recovering)
+			continue;
 		if (slot == NULL)
 			return qc_error_set(err, QC_DAMAGED,
 								"delivery of position %llu of partition %llu does not fit the state",
-								(unsigned long long) (run->first + i),
+								(unsigned long long) position,
 								(unsigned long long) run->partition);
+		group->redelivered += run->attempt > 1;
 		qc_lease_attach(st, lease, slot);
 	}
 	qc_cursor_refresh(st, cursor);
@@ -119,8 +148,8 @@ deliver_run(QcState *st, QcLease *lease, const QcDeliverItem *run, bool promised
 }
 
 QcStatus
-qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect, uint32_t owner,
-				 int64_t created_at, int64_t monotonic, bool promised, QcError *err)
+qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect,
+				 const QcApply *apply, QcError *err)
 {
 	QcQueue    *queue = qc_queue_by_id(st, deliver->queue);
 	QcGroup    *group = queue == NULL ? NULL : qc_group_by_id(st, queue, deliver->group);
@@ -132,13 +161,14 @@ qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect, 
 							(unsigned long long) deliver->group);
 	if (qc_lease_by_id(st, deliver->lease) != NULL)
 		return qc_error_set(err, QC_EXISTS, "lease id is in use");
-	lease = create(st, deliver->lease, queue, group, promised);
+	lease = create(st, deliver->lease, queue, group, !apply->recovering);
 	if (lease == NULL)
 		return qc_error_set(err, QC_FULL, "state memory is full");
-	lease->owner = owner;
+	lease->owner = apply->owner;
 	lease->lease_us = (int64_t) deliver->lease_us;
-	lease->leased_at = created_at;
-	if (!start_clock(st, lease, monotonic, promised))
+	lease->leased_at = apply->created_at;
+	lease->delivered = apply->seq;
+	if (!start_clock(st, lease, apply->monotonic, !apply->recovering))
 		return qc_error_set(err, QC_FULL, "state memory is full");
 	for (uint32_t i = 0; i < effect->nitems; i++)
 	{
@@ -146,18 +176,18 @@ qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect, 
 		QcStatus	status;
 
 		qc_effect_item(effect, i, &run);
-		status = deliver_run(st, lease, &run, promised, err);
+		status = deliver_run(st, apply, lease, &run, err);
 		if (status != QC_OK)
 			return status;
 	}
 	lease->taken = lease->nslots;
 	queue->popped += lease->nslots;
-	queue->last_pop = created_at;
+	queue->last_pop = group->last_pop = apply->created_at;
 	qc_dirty_queue(st, queue);
+	qc_dirty_group(st, group);
 	(void) qc_lease_end_if_empty(st, lease);
 	return QC_OK;
 }
-
 
 void
 qc_lease_commit(QcState *st, QcLease *lease, int64_t monotonic)
@@ -225,7 +255,7 @@ qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int64_t now, int
 		qc_cursor_refresh(st, cursor);
 	}
 	lease->pin_seq = 0;
-	destroy(st, lease);
+	qc_lease_destroy(st, lease);
 }
 
 uint32_t

@@ -9,12 +9,12 @@
 #ifndef QC_LEASE_H
 #define QC_LEASE_H
 
+#include "qc_apply.h"
 #include "qc_cursor.h"
 
-/* Deliver: new lease over these runs.	QC_FULL, QC_EXISTS, QC_DAMAGED (recovery: does not fit the state). */
+/* Deliver: new lease over these runs.	QC_FULL, QC_EXISTS, QC_DAMAGED. */
 extern QcStatus qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect,
-								 uint32_t owner, int64_t created_at, int64_t monotonic,
-								 bool promised, QcError *err);
+								 const QcApply *apply, QcError *err);
 
 /* The pop's transaction committed: the lease runs from now on. */
 extern void qc_lease_commit(QcState *st, QcLease *lease, int64_t monotonic);
@@ -34,6 +34,9 @@ extern uint32_t qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partitio
 /* Messages [first, first + count) of the lease are done; does not end the lease. Returns how many were. */
 extern uint32_t qc_lease_done(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,
 							  uint32_t count);
+
+/* Free a lease without slots. */
+extern void qc_lease_destroy(QcState *st, QcLease *lease);
 
 /* Free the lease when it holds nothing any more; true = it is gone. */
 extern bool qc_lease_end_if_empty(QcState *st, QcLease *lease);

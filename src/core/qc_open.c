@@ -3,7 +3,8 @@
  *		Open entries: applied, not settled yet; settling them, and logging decisions.
  *
  * Settling two entries in either order gives the same state: positions were taken when they were applied, a lease is
- * pinned by one entry at a time, and visibility moves on only over a settled prefix.
+ * pinned by one entry at a time, and visibility moves on only over a settled prefix.  Entries that change groups are the
+ * exception: their own commit logs their decision, and they are settled by that.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -12,8 +13,10 @@
 #include "qc_apply.h"
 #include "qc_alter.h"
 #include "qc_catalog.h"
+#include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
+#include "qc_purge.h"
 
 #define ALL offsetof(QcOpen, all)
 
@@ -41,17 +44,19 @@ qc_apply_begin(QcState *st, QcApply *apply)
 	open->seq = apply->seq;
 	open->xid = apply->xid;
 	open->pid = apply->pid;
+	open->since = apply->created_at;
 	qc_list_append(st, &st->opens, apply->open, ALL);
 	st->nopens++;
 	qc_dirty_open(st, open);
 	return true;
 }
 
-/* The list grows at its head: turn it round, so that partitions become ready in the order of the pushes. */
-static void
-reverse_pendings(QcState *st, QcOpen *open)
+/* The lists grow at their heads. */
+void
+qc_open_turn(QcState *st, QcOpen *open)
 {
-	QcRef		reversed = 0;
+	QcRef		pendings = 0;
+	QcRef		items = 0;
 	QcRef		next;
 
 	for (QcRef ref = open->pendings; ref != 0; ref = next)
@@ -59,10 +64,19 @@ reverse_pendings(QcState *st, QcOpen *open)
 		QcPending  *pending = QC_AT(st, QcPending, ref);
 
 		next = pending->of_open;
-		pending->of_open = reversed;
-		reversed = ref;
+		pending->of_open = pendings;
+		pendings = ref;
 	}
-	open->pendings = reversed;
+	for (QcRef ref = open->items; ref != 0; ref = next)
+	{
+		QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+
+		next = item->next;
+		item->next = items;
+		items = ref;
+	}
+	open->pendings = pendings;
+	open->items = items;
 }
 
 /* Settle the positions that the entry took. */
@@ -71,7 +85,6 @@ settle_pendings(QcState *st, QcOpen *open, bool committed)
 {
 	QcRef		next;
 
-	reverse_pendings(st, open);
 	for (QcRef ref = open->pendings; ref != 0; ref = next)
 	{
 		QcPending  *pending = QC_AT(st, QcPending, ref);
@@ -100,6 +113,7 @@ settle_ack(QcState *st, const QcOpenItem *item)
 	QcQueue    *queue;
 	QcGroup    *group;
 	QcCursor   *cursor;
+	uint32_t	used;
 	uint32_t	n = 0;
 
 	if (partition == NULL)
@@ -115,12 +129,115 @@ settle_ack(QcState *st, const QcOpenItem *item)
 		(void) qc_lease_end_if_empty(st, lease);
 	}
 	group = qc_group_by_id(st, queue, item->group);
-	cursor = group == NULL ? NULL : qc_cursor_of(st, partition, group);
-	if (n < item->count && cursor != NULL)
+	cursor = n == item->count || group == NULL ? NULL :
+		qc_group_cursor(st, group, partition, false, &used);
+
+	/* What was delivered before a seek is not what the cursor will deliver again. */
+	if (cursor != NULL && item->delivered >= cursor->sought)
 		(void) qc_cursor_done(st, cursor, item->first, item->count);
 	if (item->kind == QC_OPEN_ACK)
+	{
 		queue->acked += item->count;
+		if (group != NULL)
+			group->acked += item->count;
+	}
 	qc_dirty_queue(st, queue);
+	if (group != NULL)
+		qc_dirty_group(st, group);
+}
+
+/* A live group of the queue. */
+static QcGroup *
+live_group(QcState *st, const QcQueue *queue, uint64_t id)
+{
+	QcGroup    *group = qc_group_by_id(st, queue, id);
+
+	return group == NULL || group->state != QC_GROUP_LIVE ? NULL : group;
+}
+
+/* A group that is on its way comes to live, or does not. */
+static void
+settle_new_group(QcState *st, QcQueue *queue, const QcOpenItem *item, bool committed)
+{
+	bool		seek = item->kind == QC_OPEN_GROUP_SEEK;
+	QcGroup    *group = qc_group_by_id(st, queue, seek ? item->first : item->group);
+	QcGroup    *old = seek ? live_group(st, queue, item->group) : NULL;
+
+	/* Recovery promises nothing. */
+	if (queue->coming > 0)
+		queue->coming--;
+	if (queue->creating > 0 && !seek)
+		queue->creating--;
+	if (group == NULL || group->state != QC_GROUP_CREATING)
+		return;
+	if (!committed || (seek && old == NULL))
+		qc_group_kill(st, group);
+	else if (seek)
+		qc_group_replace(st, old, group);
+	else
+		qc_group_open(st, group);
+}
+
+static void
+settle_seek(QcState *st, const QcOpenItem *item)
+{
+	QcPartition *partition = qc_partition_by_id(st, item->partition);
+	QcGroup    *group = partition == NULL ? NULL :
+		live_group(st, QC_AT(st, QcQueue, partition->queue), item->group);
+
+	if (group != NULL)
+		qc_group_seek(st, group, partition, item->first, st->seq);
+}
+
+static bool
+is_group_item(const QcOpenItem *item)
+{
+	return item->kind == QC_OPEN_GROUP_CREATE || item->kind == QC_OPEN_GROUP_DROP ||
+		item->kind == QC_OPEN_GROUP_SEEK || item->kind == QC_OPEN_SEEK;
+}
+
+/* What an entry does to groups, in the order in which it was asked for. */
+static void
+settle_group_item(QcState *st, const QcOpenItem *item, bool committed)
+{
+	QcQueue    *queue;
+	QcGroup    *group;
+
+	if (item->kind == QC_OPEN_SEEK)
+	{
+		if (committed)
+			settle_seek(st, item);
+		return;
+	}
+	queue = qc_queue_by_id(st, item->partition);
+	if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+		return;
+	if (item->kind == QC_OPEN_GROUP_CREATE || item->kind == QC_OPEN_GROUP_SEEK)
+	{
+		settle_new_group(st, queue, item, committed);
+		return;
+	}
+	group = committed ? live_group(st, queue, item->group) : NULL;
+	if (group != NULL)
+		qc_group_kill(st, group);
+}
+
+/*
+ * A purge whose commit has not logged it (its server went down): it takes place now, and spares those that are not
+ * decided yet either, as well as the messages of its own entry.
+ */
+static void
+settle_purge(QcState *st, const QcOpenItem *item)
+{
+	QcQueue    *queue = qc_queue_by_id(st, item->first);
+	QcPartition *partition = qc_partition_by_id(st, item->partition);
+
+	if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+		return;
+	if (item->partition == 0)
+		qc_purge_queue(st, queue, NULL);
+	else if (partition != NULL)
+		qc_purge_partition(st, partition, NULL);
 }
 
 /* The definition replaces the queue's, which may be gone by now. */
@@ -158,6 +275,8 @@ settle_item(QcState *st, const QcOpenItem *item, bool committed)
 		settle_alter(st, item, committed);
 		return;
 	}
+	if (item->kind != QC_OPEN_QUEUE_CREATE && item->kind != QC_OPEN_QUEUE_DROP)
+		return;
 	queue = qc_queue_by_id(st, item->partition);
 	if (queue == NULL || queue->state == QC_QUEUE_DEAD)
 		return;
@@ -192,9 +311,20 @@ qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn, int64_t 
 	QcRef		next;
 
 	assert(open->decided == UNDECIDED);
+	qc_open_turn(st, open);
+	for (QcRef ref = committed ? open->items : 0; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
+	{
+		if (QC_AT(st, QcOpenItem, ref)->kind == QC_OPEN_PURGE)
+			settle_purge(st, QC_AT(st, QcOpenItem, ref));
+	}
 	settle_pendings(st, open, committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
 		settle_item(st, QC_AT(st, QcOpenItem, ref), committed);
+	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
+	{
+		if (is_group_item(QC_AT(st, QcOpenItem, ref)))
+			settle_group_item(st, QC_AT(st, QcOpenItem, ref), committed);
+	}
 	unpin(st, open, monotonic);
 	for (QcRef ref = open->items; ref != 0; ref = next)
 	{

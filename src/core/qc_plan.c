@@ -441,6 +441,21 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 			needs->ngrants += effect->nitems;
 			need_name(needs, effect->u.queue_alter.name.len);
 			break;
+		case QC_EFFECT_GROUP_CREATE:
+			needs->nitems++;
+			needs->ngroups++;
+			need_name(needs, effect->u.group_create.name.len);
+			break;
+		case QC_EFFECT_GROUP_DROP:
+			needs->nitems++;
+			break;
+		case QC_EFFECT_SEEK:
+			needs->nitems += effect->u.seek.mode == QC_SEEK_GROUP ? 1 : effect->nitems;
+			needs->ngroups += effect->u.seek.mode == QC_SEEK_GROUP;
+			break;
+		case QC_EFFECT_PURGE:
+			needs->nitems++;
+			break;
 		case QC_EFFECT_PARTITION_CREATE:
 			needs->npartitions++;
 			need_name(needs, effect->u.partition_create.name.len);
@@ -463,7 +478,13 @@ plan_needs(QcPlan *plan, QcError *err)
 		return QC_OK;
 	status = qc_entry_decode(plan->payload, plan->payload_len, &entry, err);
 	while (status == QC_OK && (status = qc_effect_get(&entry.effects, &effect, err)) == QC_OK)
+	{
 		count_needs(&plan->needs, &effect);
+		plan->ordered = plan->ordered ||
+			(plan->xid != 0 && (effect.kind == QC_EFFECT_GROUP_CREATE ||
+								effect.kind == QC_EFFECT_GROUP_DROP ||
+								effect.kind == QC_EFFECT_SEEK || effect.kind == QC_EFFECT_PURGE));
+	}
 	return status == QC_END ? QC_OK : status;
 }
 

@@ -212,7 +212,7 @@ put_releases(QcRecovery *rc, QcWriter *w)
 	{
 		QcRelease	release = {.lease = lease->id, .delay_us = 0, .reason = QC_RELEASE_LOST};
 
-		if (lease->committed)
+		if (lease->committed || qc_lease_gone(st, lease))
 			continue;
 		qc_effect_put(w, QC_EFFECT_RELEASE, &release, 0);
 		n++;
@@ -238,7 +238,7 @@ has_lost_lease(const QcState *st)
 {
 	const QcLease *lease = QC_AT(st, QcLease, st->leases.head);
 
-	while (lease != NULL && lease->committed)
+	while (lease != NULL && (lease->committed || qc_lease_gone(st, lease)))
 		lease = QC_AT(st, QcLease, lease->all.next);
 	return lease != NULL;
 }

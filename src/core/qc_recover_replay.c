@@ -88,6 +88,7 @@ index_record(QcState *st, QcLog *log, const QcBundleRecord *record)
 
 	if (partition == NULL)
 		return;
+	partition->bytes += record->size;
 	added = qc_index_add(st, log, partition, record->first, record->count, record->file,
 						 record->position, record->size, false);
 	if (!added && qc_index_evict(st, EVICT))

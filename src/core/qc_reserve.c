@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "qc_apply.h"
+#include "qc_group.h"
 #include "qc_index.h"
 #include "qc_plan.h"
 #include "qc_record.h"
@@ -39,7 +40,7 @@ wants_of(const QcPlan *plan)
 	wants.n[QC_CLASS_LOG] = needs->nqueues;
 	wants.n[QC_CLASS_GROUP] = needs->nqueues + needs->ngroups;
 	wants.n[QC_CLASS_PARTITION] = needs->nqueues + needs->npartitions;
-	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors;
+	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors + needs->nspare + needs->nstarts;
 	wants.n[QC_CLASS_SLOT] = needs->nslots;
 	wants.n[QC_CLASS_LEASE] = needs->nleases;
 	wants.n[QC_CLASS_TIMER] = needs->nleases;
@@ -61,7 +62,9 @@ give_back(QcState *st, const Wants *wants, int classes)
 static QcUrgency
 urgency_of(const QcPlan *plan)
 {
-	if (plan->nappends > 0 || plan->needs.nqueues > 0 || plan->needs.npartitions > 0)
+	if (plan->nappends > 0 || plan->needs.nqueues > 0 || plan->needs.npartitions > 0 ||
+		(plan->needs.ngroups > 0 && plan->needs.names[0] + plan->needs.names[1] +
+		 plan->needs.names[2] + plan->needs.names[3] > 0))
 		return QC_URGENCY_ADDS;
 	return plan->needs.nleases > 0 ? QC_URGENCY_DELIVERS : QC_URGENCY_EMPTIES;
 }
@@ -133,18 +136,77 @@ check_appends(QcState *st, const QcPlan *plan, QcError *err)
 	return QC_OK;
 }
 
+/* Calls visit for every effect of the plan that names a group or a partition; solo plans have none. */
+typedef void (*EffectVisitor) (QcState *st, const QcEffect *effect, void *context);
+
 static void
-pin_queues(QcState *st, const QcPlan *plan, bool pin)
+each_catalog_effect(QcState *st, const QcPlan *plan, EffectVisitor visit, void *context)
+{
+	QcEntry		entry;
+	QcEffect	effect;
+
+	if ((plan->needs.npartitions == 0 && plan->needs.ngroups == 0 && !plan->ordered) ||
+		qc_entry_decode(plan->payload, plan->payload_len, &entry, NULL) != QC_OK)
+		return;
+	while (qc_effect_get(&entry.effects, &effect, NULL) == QC_OK)
+		visit(st, &effect, context);
+}
+
+static void
+pin(QcState *st, QcQueue *queue, bool on)
+{
+	if (queue == NULL)
+		return;
+	assert(on || (queue->pins > 0 && st->npins > 0));
+	queue->pins += on ? 1 : (uint32_t) -1;
+	st->npins += on ? 1 : (uint32_t) -1;
+
+	/* Whoever is credited from now on has counted every group there is, or will be. */
+	if (st->npins == 0)
+	{
+		qc_mem_unreserve(&st->mem, QC_CLASS_CURSOR, st->spare_cursors);
+		st->spare_cursors = 0;
+	}
+}
+
+/* Pin the queue of a partition that is to be made.	context: bool on */
+static void
+pin_effect(QcState *st, const QcEffect *effect, void *context)
+{
+	if (effect->kind == QC_EFFECT_PARTITION_CREATE)
+		pin(st, qc_queue_by_id(st, effect->u.partition_create.queue), *(bool *) context);
+}
+
+static void
+pin_queues(QcState *st, const QcPlan *plan, bool on)
 {
 	for (uint32_t a = 0; a < plan->nappends; a++)
-	{
-		QcQueue    *queue = append_queue(st, &plan->appends[a]);
+		pin(st, append_queue(st, &plan->appends[a]), on);
+	each_catalog_effect(st, plan, pin_effect, &on);
+}
 
-		if (queue == NULL)
-			continue;
-		assert(pin || queue->pins > 0);
-		queue->pins += pin ? 1 : (uint32_t) -1;
-	}
+/* Count a group on its way.	context: bool on */
+static void
+announce_effect(QcState *st, const QcEffect *effect, void *context)
+{
+	uint32_t	one = *(bool *) context ? 1 : (uint32_t) -1;
+	bool		create = effect->kind == QC_EFFECT_GROUP_CREATE;
+	QcQueue    *queue;
+
+	if (!create && (effect->kind != QC_EFFECT_SEEK || effect->u.seek.mode != QC_SEEK_GROUP))
+		return;
+	queue = qc_queue_by_id(st, create ? effect->u.group_create.queue : effect->u.seek.queue);
+	if (queue == NULL)
+		return;
+	queue->coming += one;
+	queue->creating += create ? one : 0;
+}
+
+/* Until it has come to live whoever takes a credit for a push counts it.  A joint entry's comes when that is settled. */
+static void
+announce_groups(QcState *st, const QcPlan *plan, bool on)
+{
+	each_catalog_effect(st, plan, announce_effect, &on);
 }
 
 static QcStatus
@@ -177,33 +239,110 @@ release_logs(QcState *st, const QcPlan *plan)
 		qc_log_uncredit(st, qc_log_by_id(st, plan->logs[l]), plan->log_bytes[l]);
 }
 
-/* Cursors that new partitions get: one per group of their queue. */
+/* Cursors that an effect makes: one for each group of a new partition, one for each partition that is sought.  context: QcPlan */
+static void
+count_effect(QcState *st, const QcEffect *effect, void *context)
+{
+	QcPlan	   *plan = context;
+	QcQueue    *queue;
+
+	if (effect->kind == QC_EFFECT_PARTITION_CREATE &&
+		effect->u.partition_create.lane == QC_LANE_NONE)
+	{
+		/* A queue of this very entry has its default group only. */
+		queue = qc_queue_by_id(st, effect->u.partition_create.queue);
+		plan->needs.ncursors += queue == NULL ? 1 : queue->ngroups + queue->coming;
+	}
+	else if (effect->kind == QC_EFFECT_SEEK)
+		plan->needs.ncursors += effect->nitems;
+}
+
 static void
 count_cursors(QcState *st, QcPlan *plan)
 {
-	QcEntry		entry;
-	QcEffect	effect;
-	QcError		err;
-
 	plan->needs.ncursors = 0;
-	if (plan->needs.npartitions == 0 ||
-		qc_entry_decode(plan->payload, plan->payload_len, &entry, &err) != QC_OK)
-		return;
-	while (qc_effect_get(&entry.effects, &effect, &err) == QC_OK)
+	for (uint32_t a = 0; a < plan->nappends; a++)
 	{
-		QcQueue    *queue;
+		QcPartition *partition = qc_partition_by_id(st, plan->appends[a].partition);
 
-		if (effect.kind != QC_EFFECT_PARTITION_CREATE ||
-			effect.u.partition_create.lane != QC_LANE_NONE)
-			continue;
-		queue = qc_queue_by_id(st, effect.u.partition_create.queue);
-
-		/* A queue of this very entry has its default group only. */
-		if (queue == NULL)
-			plan->needs.ncursors++;
-		for (QcRef g = queue == NULL ? 0 : queue->groups; g != 0; g = QC_AT(st, QcGroup, g)->next)
-			plan->needs.ncursors++;
+		if (partition != NULL)
+			plan->needs.ncursors += qc_groups_lacking(st, partition);
 	}
+	each_catalog_effect(st, plan, count_effect, plan);
+}
+
+/* What the groups that the plan makes ask of their queues. */
+typedef struct NewGroups
+{
+	QcPlan	   *plan;
+	QcStatus	status;
+	QcError    *err;
+	uint64_t	queue;			/* of the effect before */
+	uint32_t	made;			/* for it, less those dropped */
+} NewGroups;
+
+/* Room for the group, and cursors for those whose credit stands already.  context: NewGroups */
+static void
+check_group(QcState *st, const QcEffect *effect, void *context)
+{
+	NewGroups  *new = context;
+	bool		create = effect->kind == QC_EFFECT_GROUP_CREATE;
+	uint64_t	id = create ? effect->u.group_create.queue :
+		effect->kind == QC_EFFECT_GROUP_DROP ? effect->u.group_drop.queue : effect->u.seek.queue;
+	QcQueue    *queue;
+
+	if (!create && effect->kind != QC_EFFECT_GROUP_DROP &&
+		(effect->kind != QC_EFFECT_SEEK || effect->u.seek.mode != QC_SEEK_GROUP))
+		return;
+	queue = qc_queue_by_id(st, id);
+	if (queue == NULL)
+		return;
+	if (id != new->queue)
+		new->made = 0;
+	new->queue = id;
+	if (effect->kind == QC_EFFECT_GROUP_DROP)
+	{
+		new->made--;
+		return;
+	}
+	new->plan->needs.nspare += queue->pins;
+	if (!create)
+		return;
+	new->made++;
+	if ((int64_t) queue->ngroups + queue->creating + (int32_t) new->made > QC_GROUPS_MAX)
+		new->status = qc_error_set(new->err, QC_LIMIT, "a queue can have %d consumer groups",
+								   QC_GROUPS_MAX);
+}
+
+static QcStatus
+check_groups(QcState *st, QcPlan *plan, QcError *err)
+{
+	NewGroups	new = {plan, QC_OK, err, 0, 0};
+
+	plan->needs.nspare = 0;
+	each_catalog_effect(st, plan, check_group, &new);
+	return new.status;
+}
+
+/*
+ * Groups that have come since the credit need cursors that it does not hold: their own credits promised those.  What this
+ * one promised for others stays promised.
+ */
+static void
+settle_cursors(QcState *st, QcPlan *plan)
+{
+	uint32_t	promised = plan->needs.ncursors;
+
+	count_cursors(st, plan);
+	if (plan->needs.ncursors > promised)
+	{
+		assert(st->spare_cursors >= plan->needs.ncursors - promised);
+		st->spare_cursors -= plan->needs.ncursors - promised;
+	}
+	else
+		plan->needs.ncursors = promised;
+	st->spare_cursors += plan->needs.nspare;
+	plan->needs.nspare = 0;
 }
 
 bool
@@ -239,6 +378,9 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 	if (status != QC_OK)
 		return status;
 	count_cursors(st, plan);
+	status = check_groups(st, plan, err);
+	if (status != QC_OK)
+		return status;
 	status = check_size(ring, plan, segment_size, err);
 	if (status != QC_OK)
 		return status;
@@ -259,6 +401,7 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 		return status;
 	}
 	pin_queues(st, plan, true);
+	announce_groups(st, plan, true);
 	plan->credited = true;
 	return QC_OK;
 }
@@ -270,6 +413,7 @@ qc_plan_uncredit(QcState *st, QcPlan *plan)
 
 	assert(plan->credited && plan->seq == 0);
 	pin_queues(st, plan, false);
+	announce_groups(st, plan, false);
 	release_logs(st, plan);
 	give_back(st, &wants, QC_CLASS_COUNT);
 	plan->credited = false;
@@ -325,6 +469,7 @@ place_append(Placer *p, QcPlanAppend *append)
 
 		(void) qc_index_add(p->st, log, partition, first, record->count, place.file,
 							place.position, record->size, true);
+		partition->bytes += record->size;
 		first += record->count;
 	}
 }
@@ -415,7 +560,7 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 {
 	QcApply		apply = {.seq = st->seq + 1, .xid = plan->xid, .monotonic = monotonic,
 		.owner = plan->owner, .immediate = plan->immediate, .pid = plan->pid};
-	Wants		before = promises(st);
+	Wants		before;
 	Placer		placer = {.st = st, .plan = plan, .segment_size = segment_size};
 
 	assert(plan->credited);
@@ -424,7 +569,11 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 	plan->seq = apply.seq;
 	plan->created_at = apply.created_at = st->last_created_at;
 	plan->epoch = qc_epoch(st);
+	settle_cursors(st, plan);
 	pin_queues(st, plan, false);
+	if (plan->xid == 0)
+		announce_groups(st, plan, false);
+	before = promises(st);
 	take_firsts(st, plan);
 	(void) qc_apply_begin(st, &apply);
 	plan->open = apply.open;

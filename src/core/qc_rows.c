@@ -28,23 +28,25 @@ store_be64(uint8_t *at, uint64_t value)
 }
 
 /*
- * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; lease 2: messages taken, acknowledged; open
- * entry 2: new definitions of queues.
+ * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges; group 2: state and
+ * counters; partition 2: start, purges, bytes, last_push; lease 2: messages taken, acknowledged; 3: delivered; cursor 2:
+ * sought; open entry 2: new definitions of queues; 3: delivered and lane of an item.
  */
 uint8_t
 qc_row_version(uint8_t kind)
 {
 	switch (kind)
 	{
-		case QC_ROW_MARK:
 		case QC_ROW_QUEUE:
 		case QC_ROW_LEASE:
 		case QC_ROW_OPEN:
-			return 2;
-		case QC_ROW_LOG:
+			return 3;
+		case QC_ROW_MARK:
 		case QC_ROW_GROUP:
 		case QC_ROW_PARTITION:
 		case QC_ROW_CURSOR:
+			return 2;
+		case QC_ROW_LOG:
 		case QC_ROW_LANE_ITEM:
 			return 1;
 		default:
@@ -208,6 +210,8 @@ put_queue(Dump *d, QcRef ref)
 	qc_put_u8(w, queue->flags);
 	qc_put_u64(w, queue->altered_seq);
 	put_grants(d, queue->grants, queue->ngrants);
+	qc_put_u32(w, queue->next_group);
+	qc_put_u32(w, queue->purges);
 }
 
 static Key
@@ -232,6 +236,10 @@ put_group(Dump *d, QcRef ref)
 	qc_put_u64(d->batch, (uint64_t) group->start_at);
 	qc_put_u64(d->batch, group->dead_partition);
 	put_name(d, group->name, group->name_len);
+	qc_put_u8(d->batch, group->state);
+	qc_put_u64(d->batch, group->acked);
+	qc_put_u64(d->batch, group->redelivered);
+	qc_put_u64(d->batch, (uint64_t) group->last_pop);
 }
 
 static Key
@@ -271,6 +279,10 @@ put_partition(Dump *d, QcRef ref)
 		qc_put_u8(w, pending->settled);
 	}
 	qc_put_u8(w, 0);
+	qc_put_u64(w, partition->start);
+	qc_put_u32(w, partition->purges);
+	qc_put_u64(w, partition->bytes);
+	qc_put_u64(w, (uint64_t) partition->last_push);
 }
 
 static Key
@@ -293,6 +305,7 @@ put_lease(Dump *d, QcRef ref)
 	qc_put_u8(w, lease->committed != 0);
 	qc_put_u32(w, lease->taken);
 	qc_put_u32(w, lease->acked);
+	qc_put_u64(w, lease->delivered);
 }
 
 /* May slot b be written in the same run as the slots before it, the last of which is a? */
@@ -346,6 +359,7 @@ put_cursor(Dump *d, QcRef ref)
 		slot = next;
 	}
 	qc_put_u32(w, 0);
+	qc_put_u64(w, cursor->sought);
 }
 
 static Key
@@ -399,6 +413,9 @@ put_open(Dump *d, QcRef ref)
 		qc_put_u64(w, item->first);
 		qc_put_u32(w, item->count);
 		qc_put_u32(w, item->group);
+		qc_put_u64(w, item->delivered);
+		qc_put_u64(w, item->lane_item == 0 ? 0 :
+				   QC_AT(st, QcPartition, QC_AT(st, QcLaneItem, item->lane_item)->lane)->id);
 	}
 	qc_put_u8(w, 0);
 }

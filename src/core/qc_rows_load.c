@@ -12,8 +12,10 @@
 #include "qc_answer.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
+#include "qc_purge.h"
 #include "qc_rows.h"
 #include "qc_timer.h"
 
@@ -130,15 +132,22 @@ get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
 	return QC_OK;
 }
 
-/* What version 2 of the row has brought. */
+/* What versions 2 and 3 of the row have brought. */
 static QcStatus
 load_definition(Row *row, QcQueue *queue, QcError *err)
 {
+	QcStatus	status;
+
 	if (row->version < 2)
 		return QC_OK;
 	queue->flags = qc_get_u8(&row->value);
 	queue->altered_seq = qc_get_u64(&row->value);
-	return get_grants(row, &queue->grants, &queue->ngrants, err);
+	status = get_grants(row, &queue->grants, &queue->ngrants, err);
+	if (status != QC_OK || row->version < 3)
+		return status;
+	queue->next_group = qc_get_u32(&row->value);
+	queue->purges = qc_get_u32(&row->value);
+	return QC_OK;
 }
 
 /* The fields stand in a queue of their own until the name behind them is known, under which the queue is made. */
@@ -209,13 +218,20 @@ load_group(Row *row, QcError *err)
 
 	if (r->bad || queue == NULL)
 		return broken("group", err);
-	group = qc_group_load(row->st, queue, row->id2, &name);
+	group = qc_group_make(row->st, queue, row->id2, &name, start, start_at, false);
 	if (group == NULL)
 		return full(err);
-	group->start = start;
-	group->start_at = start_at;
 	group->dead_partition = dead;
-	return QC_OK;
+	group->state = QC_GROUP_LIVE;
+	if (row->version < 2)
+		return QC_OK;
+
+	/* What is dead is found by the rows that still refer to it. */
+	group->state = qc_get_u8(r);
+	group->acked = qc_get_u64(r);
+	group->redelivered = qc_get_u64(r);
+	group->last_pop = (int64_t) qc_get_u64(r);
+	return group->state > QC_GROUP_DEAD ? broken("state of a group", err) : QC_OK;
 }
 
 static QcStatus
@@ -283,7 +299,15 @@ load_partition(Row *row, QcError *err)
 			return broken("partition ranges", err);
 		status = kind == 1 ? load_aborted(row, partition, err) : load_pending(row, partition, err);
 	}
-	return status;
+	partition->last_push = queue->last_push;
+	partition->purges = 0;
+	if (status != QC_OK || row->version < 2)
+		return status;
+	partition->start = qc_get_u64(r);
+	partition->purges = qc_get_u32(r);
+	partition->bytes = qc_get_u64(r);
+	partition->last_push = (int64_t) qc_get_u64(r);
+	return QC_OK;
 }
 
 static QcStatus
@@ -311,6 +335,8 @@ load_lease(Row *row, QcError *err)
 		lease->taken = qc_get_u32(r);
 		lease->acked = qc_get_u32(r);
 	}
+	if (row->version >= 3)
+		lease->delivered = qc_get_u64(r);
 	return QC_OK;
 }
 
@@ -376,6 +402,8 @@ load_cursor(Row *row, QcError *err)
 	cursor->fetch = qc_get_u64(&row->value);
 	while (status == QC_OK && (count = qc_get_u32(&row->value)) != 0)
 		status = load_slots(row, cursor, count, err);
+	if (status == QC_OK && row->version >= 2)
+		cursor->sought = qc_get_u64(&row->value);
 	return status;
 }
 
@@ -411,6 +439,11 @@ open_item(Row *row, QcOpen *open, QcError *err)
 	item->first = qc_get_u64(r);
 	item->count = qc_get_u32(r);
 	item->group = qc_get_u32(r);
+	item->delivered = row->version < 3 ? UINT64_MAX : qc_get_u64(r);
+
+	/* qc_lane_bind makes it the message */
+	if (row->version >= 3)
+		item->lane_item = QC_REF(st, qc_partition_by_id(st, qc_get_u64(r)));
 	item->next = open->items;
 	open->items = ref;
 	return QC_OK;
@@ -482,6 +515,7 @@ load_open(Row *row, QcError *err)
 	qc_dirty_open(st, open);
 	while (status == QC_OK && (kind = qc_get_u8(r)) != 0)
 		status = open_part(row, open, kind, err);
+	qc_open_turn(st, open);
 	return status;
 }
 
@@ -557,38 +591,70 @@ wake_slots(QcState *st, QcCursor *cursor, int64_t now, int64_t monotonic)
 	return true;
 }
 
-/* Messages between fetch and stable that are not aborted. */
-static uint64_t
-fresh_count(QcState *st, const QcPartition *partition, const QcCursor *cursor)
+/* A purge that the partition has not seen takes its slots out of the groups' counts. */
+static void
+derive_purge(QcState *st, QcPartition *partition)
 {
-	uint64_t	count;
-
-	if (cursor->fetch >= partition->stable)
-		return 0;
-	count = partition->stable - cursor->fetch;
-	for (QcRef r = partition->aborted.head; r != 0; r = QC_AT(st, QcAbortedRange, r)->next)
+	if (!qc_partition_stale(st, partition))
+		return;
+	for (QcRef c = partition->cursors; c != 0; c = QC_AT(st, QcCursor, c)->next)
 	{
-		const QcAbortedRange *range = QC_AT(st, QcAbortedRange, r);
+		const QcCursor *cursor = QC_AT(st, QcCursor, c);
 
-		if (range->first >= cursor->fetch)
-			count -= range->count;
+		QC_AT(st, QcGroup, cursor->group)->nwaiting -= cursor->nwaiting;
 	}
-	return count;
+	qc_partition_touch(st, partition);
 }
 
 static bool
-derive_partition(QcState *st, QcPartition *partition, int64_t now, int64_t monotonic)
+derive_partition(QcState *st, QcQueue *queue, QcPartition *partition, int64_t now, int64_t monotonic)
 {
+	derive_purge(st, partition);
+	partition->visible = qc_partition_all(st, partition);
+	if (partition->lane == QC_LANE_NONE)
+		queue->visible += partition->visible;
 	for (QcRef c = partition->cursors; c != 0; c = QC_AT(st, QcCursor, c)->next)
 	{
 		QcCursor   *cursor = QC_AT(st, QcCursor, c);
+		QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 
-		QC_AT(st, QcGroup, cursor->group)->nready += fresh_count(st, partition, cursor);
+		group->nready += qc_partition_count(st, partition, cursor->fetch);
+
+		/* What stays when it is taken from all of them has no cursor. */
+		if (cursor->fetch != QC_UNSET && qc_group_scanning(group))
+			group->unscanned -= partition->visible;
 		if (!wake_slots(st, cursor, now, monotonic))
 			return false;
 		qc_cursor_refresh(st, cursor);
 	}
 	return true;
+}
+
+/* Groups of a queue whose partitions have been derived. */
+static void
+derive_groups(QcState *st, QcQueue *queue)
+{
+	QcRef		next;
+
+	queue->group_changes++;
+	for (QcRef ref = queue->groups; ref != 0; ref = next)
+	{
+		QcGroup    *group = QC_AT(st, QcGroup, ref);
+
+		next = group->next;
+		queue->ngroups += group->state == QC_GROUP_LIVE;
+		if (qc_group_scanning(group))
+		{
+			queue->nscanning++;
+			group->unscanned += queue->visible;
+			group->scan = queue->partitions.head;
+		}
+		if (group->state == QC_GROUP_DEAD)
+		{
+			group->state = QC_GROUP_CREATING;
+			qc_group_kill(st, group);
+		}
+	}
 }
 
 static QcStatus
@@ -604,9 +670,10 @@ derive_queue(QcState *st, QcQueue *queue, int64_t now, int64_t monotonic, QcErro
 	queue->default_partition = QC_REF(st, partition);
 	for (QcRef p = queue->partitions.head; p != 0; p = QC_AT(st, QcPartition, p)->of_queue.next)
 	{
-		if (!derive_partition(st, QC_AT(st, QcPartition, p), now, monotonic))
+		if (!derive_partition(st, queue, QC_AT(st, QcPartition, p), now, monotonic))
 			return full(err);
 	}
+	derive_groups(st, queue);
 	if (queue->state == QC_QUEUE_DEAD)
 	{
 		queue->state = QC_QUEUE_DROPPING;

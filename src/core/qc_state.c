@@ -19,14 +19,14 @@
 /* An object must fit the bytes that its class hands out. */
 _Static_assert(sizeof(QcQueue) <= 512, "queue");
 _Static_assert(sizeof(QcGroup) <= 192, "group");
-_Static_assert(sizeof(QcPartition) <= 128, "partition");
+_Static_assert(sizeof(QcPartition) <= 160, "partition");
 _Static_assert(sizeof(QcCursor) <= 112, "cursor");
-_Static_assert(sizeof(QcLease) <= 112, "lease");
+_Static_assert(sizeof(QcLease) <= 128, "lease");
 _Static_assert(sizeof(QcSlot) <= 64, "slot");
 _Static_assert(sizeof(QcPending) <= 48, "pending");
 _Static_assert(sizeof(QcAbortedRange) <= 48, "aborted");
 _Static_assert(sizeof(QcOpen) <= 64, "open");
-_Static_assert(sizeof(QcOpenItem) <= 48, "open item");
+_Static_assert(sizeof(QcOpenItem) <= 64, "open item");
 _Static_assert(sizeof(QcLaneItem) <= 64, "lane item");
 _Static_assert(sizeof(QcLog) <= 160, "log");
 _Static_assert(sizeof(QcTimer) <= 32, "timer");
@@ -201,6 +201,24 @@ qc_group_by_id(QcState *st, const QcQueue *queue, uint64_t id)
 	return group;
 }
 
+QcGroup *
+qc_group_by_name(QcState *st, const QcQueue *queue, const char *name, size_t len)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, queue->groups);
+
+	while (group != NULL &&
+		   (group->name_len != len || group->state != QC_GROUP_LIVE ||
+			memcmp(qc_name_at(st, group->name), name, len) != 0))
+		group = QC_AT(st, QcGroup, group->next);
+	return group;
+}
+
+QcGroup *
+qc_group_default(QcState *st, const QcQueue *queue)
+{
+	return qc_group_by_name(st, queue, "", 0);
+}
+
 QcCursor *
 qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group)
 {
@@ -218,7 +236,8 @@ qc_lease_by_id(QcState *st, uint64_t id)
 	QcRef		ref = *qc_table_bucket(st, &st->lease_ids, qc_hash_id(id));
 	QcLease    *lease;
 
-	while ((lease = QC_AT(st, QcLease, ref)) != NULL && lease->id != id)
+	while ((lease = QC_AT(st, QcLease, ref)) != NULL &&
+		   (lease->id != id || qc_lease_gone(st, lease)))
 		ref = lease->id_next;
 	return lease;
 }

@@ -11,6 +11,7 @@
  * Objects and who owns whom:
  *
  *	 queue -> groups, partitions (lists); name table by (database, name), id table
+ *	 group -> cursors ready to deliver, leases (lists)
  *	 partition -> pending entries (FIFO by seq), aborted ranges, cursors, index chain
  *	 cursor = (partition, group) -> slots, one per message between the cursor and `fetch` that is not
  *			  acknowledged, in order of position
@@ -19,7 +20,8 @@
  *
  * A position p of a partition is, for a cursor: done (below `fetch`, no slot, or in an aborted range),
  * in flight (a slot), or not delivered (at or above `fetch`).  There are no acknowledged ranges: what
- * has no slot below `fetch` is done.
+ * has no slot below `fetch` is done.  A partition may have no cursor for a group yet: then the start rule
+ * of the group says where it stands (qc_group.h).
  *
  * Entries change the state in two steps: applied when reserved, in seq order (positions taken, leases
  * pinned), and settled (visible and acknowledged, or undone) when durable or decided.  Settling is
@@ -33,8 +35,11 @@
 #include "qc_mem.h"
 #include "qc_options.h"
 
-#define QC_DEFAULT_GROUP		0	/* group id of the default group in every queue */
-#define QC_POP_UNSCANNED_MAX	64	/* cursors that one pop step examines */
+#define QC_DEFAULT_GROUP		0	/* id of a new queue's default group; a seek replaces the group and
+									 * its id: find it with qc_group_default() */
+#define QC_GROUPS_MAX			64	/* of a queue */
+#define QC_POP_UNSCANNED_MAX	64	/* partitions that one pop step examines */
+#define QC_UNSET				UINT64_MAX	/* QcCursor.fetch: not placed yet, as if there were no cursor */
 #define QC_ENTRY_PARTITIONS_MAX 4096
 #define QC_SLOTS_MAX			10000	/* default of max_leases_per_cursor */
 #define QC_WHEEL_LEVELS			4
@@ -101,9 +106,17 @@ typedef struct QcQueue
 	QcRef		log;
 	QcRef		default_partition;
 	QcList		partitions;
-	QcRef		groups;			/* first, through QcGroup.next */
+	QcRef		groups;			/* first, through QcGroup.next; not those that are dead */
 	uint32_t	npartitions;
-	uint32_t	pins;			/* credits held for messages to it: its rows must stay */
+	uint32_t	ngroups;		/* live ones */
+	uint32_t	nscanning;		/* of these, with partitions they have not looked at */
+	uint32_t	next_group;		/* id that the next group gets */
+	uint32_t	group_changes;	/* groups that came to live so far, see QcPartition.group_changes */
+	uint32_t	purges;			/* of the whole queue so far, see QcPartition.purges */
+	uint32_t	creating;		/* groups promised by credits that have not come to live */
+	uint32_t	coming;			/* ... those that replace another one included */
+	uint32_t	pins;			/* credits held for messages or partitions of it: its rows must stay */
+	uint64_t	visible;		/* messages kept in ordinary partitions */
 	QcDirty		dirty;
 	QcOptions	options;
 	uint64_t	pushed;
@@ -137,22 +150,34 @@ typedef struct QcAlter
 	uint8_t		flags;
 	QcOptions	options;
 } QcAlter;
+typedef enum QcGroupState
+{
+	QC_GROUP_CREATING,			/* by an open entry: nobody sees it */
+	QC_GROUP_LIVE,
+	QC_GROUP_DEAD				/* dropped, or replaced by a seek; its rows are being freed */
+} QcGroupState;
 
 typedef struct QcGroup
 {
-	uint64_t	id;				/* within its queue */
+	uint64_t	id;				/* within its queue, never used again */
 	QcRef		queue;
-	QcRef		next;			/* of the queue */
+	QcRef		next;			/* of the queue, or of the dead groups */
 	QcRef		name;
 	uint16_t	name_len;
-	uint8_t		start;
-	uint8_t		unused;
+	uint8_t		start;			/* QC_START_*: where it stands in partitions without cursor */
+	uint8_t		state;			/* QcGroupState */
 	int64_t		start_at;
 	uint64_t	deleted_queue_id;	/* deleted: for the key of its row */
 	QcList		ready;			/* cursors with something to deliver */
+	QcList		leases;			/* oldest first */
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
 	uint64_t	nwaiting;		/* messages that wait for a retry time */
+	uint64_t	unscanned;		/* messages of partitions without cursor; 0 with QC_START_NEW */
+	uint64_t	acked;
+	uint64_t	redelivered;	/* deliveries but the first of a message */
+	int64_t		last_pop;
+	QcRef		scan;			/* partition to look at next; dead: to free the cursor of next */
 	uint64_t	dead_partition; /* id of the dead lane, 0 = none yet */
 	QcDirty		dirty;
 
@@ -177,8 +202,14 @@ typedef struct QcPartition
 	QcRef		name_next;		/* chain in (queue, name) table */
 	QcRef		id_next;
 	QcLink		of_queue;
+	uint64_t	start;			/* lowest position kept; leases from before a purge may lie below */
 	uint64_t	next;			/* position that the next message gets */
 	uint64_t	stable;			/* below it everything is settled */
+	uint64_t	visible;		/* messages in [start, stable) */
+	uint64_t	bytes;			/* of its message records */
+	int64_t		last_push;		/* created_at of the last entry that pushed to it, 0 = none */
+	uint32_t	group_changes;	/* of the queue when it last looked: fewer = groups may lack a cursor */
+	uint32_t	purges;			/* of the queue when it last looked: fewer = it is empty up to next */
 	QcList		pending;		/* entries with positions at or above stable, by seq */
 	QcList		aborted;		/* ranges without messages, by position */
 	QcRef		cursors;		/* through QcCursor.next */
@@ -231,6 +262,7 @@ typedef struct QcCursor
 	QcLink		ready;			/* in the group's ready list */
 	uint32_t	is_ready;
 	QcRef		hint;			/* index entry of `fetch`, may be stale: checked on use */
+	uint64_t	sought;			/* seq that set the position; deliveries before it are void */
 	QcDirty		dirty;
 } QcCursor;
 
@@ -272,8 +304,10 @@ typedef struct QcLease
 	uint32_t	committed;		/* pop_commit applied */
 	uint32_t	taken;			/* messages delivered under it */
 	uint32_t	acked;			/* of these, acknowledged */
+	uint64_t	delivered;		/* seq of its delivery */
 	QcDirty		dirty;
 	QcLink		all;
+	QcLink		of_group;
 } QcLease;
 
 /* Positions of one entry in one partition that are not settled yet. */
@@ -303,7 +337,13 @@ typedef enum QcOpenItemKind
 	QC_OPEN_DEAD,				/* one position becomes done; its copy is in the dead lane */
 	QC_OPEN_QUEUE_CREATE,
 	QC_OPEN_QUEUE_DROP,
-	QC_OPEN_QUEUE_ALTER			/* alter: the new definition */
+	QC_OPEN_QUEUE_ALTER,		/* alter: the new definition */
+	QC_OPEN_GROUP_CREATE,		/* partition: queue id */
+	QC_OPEN_GROUP_DROP,			/* partition: queue id */
+	QC_OPEN_GROUP_SEEK,			/* partition: queue id, first: id of the group that takes its place */
+	QC_OPEN_SEEK,				/* partition, first: position */
+	QC_OPEN_PURGE,				/* partition: id or 0, first: queue id */
+	QC_OPEN_NOTHING				/* done already */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem
@@ -317,6 +357,7 @@ typedef struct QcOpenItem
 	uint32_t	group;			/* id */
 	QcRef		lane_item;		/* QC_OPEN_DEAD: the copy; 0 = there is none */
 	QcRef		alter;			/* QcAlter */
+	uint64_t	delivered;		/* ACK, DEAD: as in the lease, UINT64_MAX = there was none */
 } QcOpenItem;
 
 /* An entry that is applied but not settled. */
@@ -334,6 +375,7 @@ typedef struct QcOpen
 	uint8_t		carried;
 	uint8_t		unused;
 	uint32_t	pid;			/* of its backend, for views; 0 after recovery */
+	int64_t		since;			/* created_at, for views; 0 after recovery */
 	QcDirty		dirty;
 } QcOpen;
 
@@ -409,6 +451,9 @@ typedef struct QcState
 	QcList		opens;			/* by seq */
 	QcRef		logs;			/* all logs, through QcLog.next */
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
+	QcRef		dead_groups;	/* dropped or replaced, rows left to free; through QcGroup.next */
+	uint32_t	npins;			/* sum of QcQueue.pins */
+	uint32_t	spare_cursors;	/* promised for pushes whose credit is older than a group */
 
 	/* Dirty rows, deleted ones included, one list per class of objects that have rows. */
 	QcRef		dirty[QC_CLASS_COUNT];
@@ -464,7 +509,12 @@ extern QcPartition *qc_partition_by_name(QcState *st, const QcQueue *queue, cons
 										 size_t len);
 extern QcPartition *qc_partition_by_id(QcState *st, uint64_t id);
 extern QcGroup *qc_group_by_id(QcState *st, const QcQueue *queue, uint64_t id);
+
+/* Live groups by name; the default one is named ''. */
+extern QcGroup *qc_group_by_name(QcState *st, const QcQueue *queue, const char *name, size_t len);
+extern QcGroup *qc_group_default(QcState *st, const QcQueue *queue);
 extern QcCursor *qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group);
+/* Not one whose group is dead. */
 extern QcLease *qc_lease_by_id(QcState *st, uint64_t id);
 extern QcOpen *qc_open_by_seq(QcState *st, uint64_t seq);
 
@@ -479,6 +529,13 @@ static inline const char *
 qc_name_at(const QcState *st, QcRef name)
 {
 	return (const char *) qc_mem_at(&st->mem, name);
+}
+
+/* Has its group been dropped or sought?  Then it only waits to be freed. */
+static inline bool
+qc_lease_gone(const QcState *st, const QcLease *lease)
+{
+	return QC_AT(st, QcGroup, lease->group)->state == QC_GROUP_DEAD;
 }
 
 /* Every position below it is done for this cursor. */

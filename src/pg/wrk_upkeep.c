@@ -15,6 +15,7 @@
 #include "qlog_io.h"
 
 #include "../core/qc_catalog.h"
+#include "../core/qc_group.h"
 
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
 
@@ -25,6 +26,7 @@ qlog_upkeep_dropped(void)
 
 	qlog_lock_state();
 	more = qlog_state->dead_queues != 0 && qc_queue_sweep(qlog_state, SWEEP_ROWS);
+	more = (qlog_state->dead_groups != 0 && qc_group_sweep(qlog_state, SWEEP_ROWS)) || more;
 	qlog_unlock_state();
 	return more;
 }
