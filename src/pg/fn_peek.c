@@ -110,7 +110,7 @@ default_cursor(const QcPartition *partition)
 	QcQueue    *queue = QC_AT(qlog_state, QcQueue, partition->queue);
 
 	return qc_cursor_of(qlog_state, partition,
-						qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP));
+						qc_group_default(qlog_state, queue));
 }
 
 /* Make a partition the current one unless it has nothing to show.	State lock. */

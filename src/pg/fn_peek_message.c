@@ -65,7 +65,7 @@ is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocatio
 		qc_skip_aborted(qlog_state, partition, position) == position)
 	{
 		QcCursor   *cursor = qc_cursor_of(qlog_state, partition,
-										  qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP));
+										  qc_group_default(qlog_state, queue));
 		QcSlot	   *slot = cursor == NULL ? NULL : qc_cursor_slot(qlog_state, cursor, position);
 
 		visible = true;

@@ -61,7 +61,7 @@ name_datum(const char *name, size_t len)
 static void
 note_next(const QcQueue *queue, QueueRow *row)
 {
-	QcGroup    *group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
+	QcGroup    *group = qc_group_default(qlog_state, queue);
 	QcCursor   *cursor = group == NULL ? NULL : QC_AT(qlog_state, QcCursor, group->ready.head);
 	QcSlot	   *slot;
 	QcRef		hint;

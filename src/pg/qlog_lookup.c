@@ -644,7 +644,7 @@ read_dead_lane(uint64 queue_id)
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	queue = qc_queue_by_id(qlog_state, queue_id);
 	if (queue != NULL)
-		group = qc_group_by_id(qlog_state, queue, QC_DEFAULT_GROUP);
+		group = qc_group_default(qlog_state, queue);
 	id = group == NULL ? 0 : group->dead_partition;
 	LWLockRelease(&qlog_shared->state_lock);
 	return id;
