@@ -122,7 +122,8 @@
 /* values of QcGroupCreate.start and QcSeek.start */
 #define QC_START_OLDEST		0	/* the oldest message kept */
 #define QC_START_NEW		1	/* what is pushed from now on */
-#define QC_START_TIME		2	/* what was pushed at start_at or later, microseconds since the Unix epoch */
+#define QC_START_TIME		2	/* what was pushed at start_at or later, microseconds since the
+								 * Unix epoch */
 #define QC_START_POSITION	3	/* position start_at, or the nearest one that the partition has */
 
 /* values of QcSeek.mode */

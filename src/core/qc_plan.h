@@ -89,11 +89,12 @@ typedef struct QcPlanNeeds
 								 * ...) */
 	uint32_t	npartitions;
 	uint32_t	ngroups;
-	uint32_t	ncursors;		/* of new partitions, and of groups new to a partition; counted by the
-								 * credit, and again by the reservation */
-	uint32_t	nspare;			/* ... cursors for others' pushes, whose credit is older than a new group */
-	uint32_t	nstarts;		/* cursors that a pop may make: QC_POP_UNSCANNED_MAX, or one for its
-								 * partition */
+	uint32_t	ncursors;		/* of new partitions, and of groups new to a partition; counted by
+								 * the credit, and again by the reservation */
+	uint32_t	nspare;			/* ... cursors for others' pushes, whose credit is older than a new
+								 * group */
+	uint32_t	nstarts;		/* cursors that a pop may make: QC_POP_UNSCANNED_MAX, or one for
+								 * its partition */
 	uint32_t	nslots;			/* deliver */
 	uint32_t	nleases;
 	uint32_t	nalters;
@@ -108,7 +109,8 @@ typedef struct QcPlan
 	bool		solo;			/* one record is the whole entry */
 	bool		immediate;		/* settled when reserved: deliveries, releases, nacks, catalog of
 								 * auto-create */
-	bool		ordered;		/* its decision must be logged in the hold of the lock that settles it */
+	bool		ordered;		/* its decision must be logged in the hold of the lock that settles
+								 * it */
 	uint32_t	pid;			/* of the backend, for views */
 	uint32_t	owner;			/* deliver: as QcApply.owner */
 

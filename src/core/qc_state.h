@@ -35,11 +35,12 @@
 #include "qc_mem.h"
 #include "qc_options.h"
 
-#define QC_DEFAULT_GROUP		0	/* id of a new queue's default group; a seek replaces the group and
-									 * its id: find it with qc_group_default() */
+#define QC_DEFAULT_GROUP		0	/* id of a new queue's default group; a seek replaces the group
+									 * and its id: find it with qc_group_default() */
 #define QC_GROUPS_MAX			64	/* of a queue */
 #define QC_POP_UNSCANNED_MAX	64	/* partitions that one pop step examines */
-#define QC_UNSET				UINT64_MAX	/* QcCursor.fetch: not placed yet, as if there were no cursor */
+#define QC_UNSET				UINT64_MAX	/* QcCursor.fetch: not placed yet, as if there were no
+											 * cursor */
 #define QC_ENTRY_PARTITIONS_MAX 4096
 #define QC_SLOTS_MAX			10000	/* default of max_leases_per_cursor */
 #define QC_WHEEL_LEVELS			4
@@ -115,7 +116,8 @@ typedef struct QcQueue
 	uint32_t	purges;			/* of the whole queue so far, see QcPartition.purges */
 	uint32_t	creating;		/* groups promised by credits that have not come to live */
 	uint32_t	coming;			/* ... those that replace another one included */
-	uint32_t	pins;			/* credits held for messages or partitions of it: its rows must stay */
+	uint32_t	pins;			/* credits held for messages or partitions of it: its rows must
+								 * stay */
 	uint64_t	visible;		/* messages kept in ordinary partitions */
 	QcDirty		dirty;
 	QcOptions	options;
@@ -208,7 +210,8 @@ typedef struct QcPartition
 	uint64_t	visible;		/* messages in [start, stable) */
 	uint64_t	bytes;			/* of its message records */
 	int64_t		last_push;		/* created_at of the last entry that pushed to it, 0 = none */
-	uint32_t	group_changes;	/* of the queue when it last looked: fewer = groups may lack a cursor */
+	uint32_t	group_changes;	/* of the queue when it last looked: fewer = groups may lack a
+								 * cursor */
 	uint32_t	purges;			/* of the queue when it last looked: fewer = it is empty up to next */
 	QcList		pending;		/* entries with positions at or above stable, by seq */
 	QcList		aborted;		/* ranges without messages, by position */
@@ -514,6 +517,7 @@ extern QcGroup *qc_group_by_id(QcState *st, const QcQueue *queue, uint64_t id);
 extern QcGroup *qc_group_by_name(QcState *st, const QcQueue *queue, const char *name, size_t len);
 extern QcGroup *qc_group_default(QcState *st, const QcQueue *queue);
 extern QcCursor *qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group);
+
 /* Not one whose group is dead. */
 extern QcLease *qc_lease_by_id(QcState *st, uint64_t id);
 extern QcOpen *qc_open_by_seq(QcState *st, uint64_t seq);
