@@ -45,7 +45,7 @@ choose_config(SimWorld *w)
 	c->names = ONE_OF(w, 1, 2, 3, 5, SIM_NAMES_MAX);
 	c->partitions = ONE_OF(w, 1, 2, SIM_PARTITIONS_MAX);
 	c->segment = ONE_OF(w, 4096, 8192, 16384, 65536, 262144);
-	c->ring = ONE_OF(w, 32768, 65536);
+	c->ring = ONE_OF(w, 8192, 16384, 65536);
 	c->state = 2 * 1024 * 1024;
 	c->index = ONE_OF(w, 65536, 524288);
 	c->max_slots = ONE_OF(w, 3, 20, 1000);
