@@ -508,7 +508,11 @@ check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, QcId
 						   layout_name(identity->layout), layout_name(layout));
 	status = qc_dir_files(io, layout, 0, &files, &nfiles, err);
 	free(files);
-	return status == QC_OK ? read_marker(io, identity, err) : status;
+	if (status == QC_OK)
+		status = read_marker(io, identity, err);
+
+	/* Whoever renamed these files may have died before it could sync the directory. */
+	return status == QC_OK ? sync_parent(io, IDENTITY_PATH, err) : status;
 }
 
 QcStatus

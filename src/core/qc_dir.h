@@ -28,7 +28,7 @@ typedef struct QcIdentity
 
 /*
  * Open the directory (which exists) or, when it is empty, create what belongs into it: sub-directories,
- * LANES, q0 with its first file, marker, IDENTITY last.  Everything is synced.  new_id and new_node are used
+ * LANES, q0 with its first file, marker, IDENTITY last.  Everything is synced, what is found too.  new_id and new_node are used
  * when it is created.
  * QC_FOREIGN: IDENTITY names another system identifier.  QC_MISSING: not empty and no IDENTITY, or IDENTITY
  * without LANES or q0.  QC_VERSION: newer format.  QC_CONFLICT: the layout asked for is not the one recorded.

@@ -11,7 +11,9 @@
  * complete: a short system call is continued inside.  A read past the end returns fewer bytes in
  * *done.
  * A write that fails may have been done in part.  After a failed sync what it should have saved is
- * lost, although it may still read back and later syncs may succeed.
+ * lost, although it may still read back and later syncs may succeed: whatever others have written to
+ * the file is lost with it, so a server that has callers besides the failing one must not go on.
+ * The implementation sees to that (src/pg ends the server); the core passes the error on.
  *
  * Common errno values: ENOENT, EEXIST, ENOTDIR, EISDIR, ENOTEMPTY, ENOSPC, EINVAL (empty part, "."
  * or "..", absolute path).

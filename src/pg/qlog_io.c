@@ -19,6 +19,15 @@
 
 #include "qlog_compat.h"
 #include "qlog_guc.h"
+#include "qlog_report.h"
+#include "qlog_shmem.h"
+
+/* Has recovery ended? */
+static bool
+serving(void)
+{
+	return pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY;
+}
 
 /* Absolute path of a path of the core; false when it is too long. */
 static bool
@@ -72,6 +81,16 @@ open_file(const char *full, int mode)
 	return file;
 }
 
+void
+qlog_io_drop_cached(int fd)
+{
+#ifdef POSIX_FADV_DONTNEED
+	(void) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+#else
+	(void) fd;
+#endif
+}
+
 static int
 io_open(void *context, const char *path, int flags, QcHandle *handle)
 {
@@ -88,6 +107,8 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 	file = open_file(full, mode);
 	if (file < 0)
 		return errno != 0 ? errno : EIO;
+	if ((flags & QC_OPEN_CREATE) == 0 && !serving())
+		qlog_io_drop_cached(FileGetRawDesc(file));
 	*handle = (QcHandle) file;
 	return 0;
 }
@@ -195,6 +216,19 @@ io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, u
 	return 0;
 }
 
+/* Nobody may go on after a failed sync, see qlog_io.h. */
+static int
+synced(int rc, const char *path)
+{
+	QcError		err;
+
+	if (rc == 0 || data_sync_retry || !serving())
+		return rc;
+	(void) qc_error_sys(&err, rc, path, "could not sync");
+	qlog_report(PANIC, &err, "could not sync the log");
+	return rc;
+}
+
 static int
 io_sync(void *context, QcHandle handle)
 {
@@ -207,7 +241,7 @@ io_sync(void *context, QcHandle handle)
 	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
 	rc = pg_fdatasync(fd) == 0 ? 0 : errno;
 	pgstat_report_wait_end();
-	return rc;
+	return synced(rc, FilePathName((File) handle));
 }
 
 static int
@@ -254,7 +288,7 @@ sync_absolute(const char *full)
 		return errno;
 	rc = pg_fsync(fd) == 0 ? 0 : errno;
 	close(fd);
-	return rc;
+	return synced(rc, full);
 }
 
 static int

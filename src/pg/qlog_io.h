@@ -4,7 +4,11 @@
  *
  * Handles are virtual file descriptors, so that any number of queues lives within max_files_per_process; they belong
  * to the process, not to a transaction.  fsync = off is honoured.	No callback raises: failures are errno values, and
- * what they mean is the caller's business (a failed sync of a log is PANIC).
+ * what they mean is the caller's business.
+ *
+ * But for a failed sync of a file or directory while qlog serves: it is PANIC here, as in PostgreSQL (data_sync_retry),
+ * whatever it was for.  It may have dropped bytes of others, who would find their own sync successful.	While qlog
+ * recovers it is an error of the recovery; the next one reads what the disk has (qlog_io_drop_cached).
  */
 #ifndef QLOG_IO_H
 #define QLOG_IO_H
@@ -27,6 +31,12 @@ extern int	qlog_io_syncfs(void);
  * when another server holds it, or an errno value.
  */
 extern int	qlog_io_lock(void);
+
+/*
+ * Have the system forget what it caches of this file and counts as written: after a failed sync that may be bytes which
+ * the disk never got.	What is still to be written stays.	Done before recovery reads a file.
+ */
+extern void qlog_io_drop_cached(int fd);
 
 /* Create the data directory unless it exists, and check that nobody else can get at it.  0 or an errno value. */
 extern int	qlog_io_make_root(void);

@@ -16,6 +16,7 @@
 #include "storage/fd.h"
 
 #include "qlog_guc.h"
+#include "qlog_io.h"
 
 #include "../core/qc_dir.h"
 
@@ -121,6 +122,7 @@ stash_open(void)
 	if (stash_fd < 0)
 		fail("open");
 	ReserveExternalFD();
+	qlog_io_drop_cached(stash_fd);
 	if (fstat(stash_fd, &st) != 0)
 		fail("stat");
 	stash_end = intact_size((size_t) st.st_size);

@@ -357,6 +357,22 @@ find_queues(SimServer *server)
 	}
 }
 
+/* The disk has failed.  PostgreSQL did start, unless that was in redo, and goes on for a while without queues. */
+static void
+fail_to_start(SimProc *p)
+{
+	SimWorld   *w = p->world;
+
+	w->totals.bad_starts++;
+	sim_disk_heal(w->disk);
+	if (!p->server->redone)
+		return;
+	for (int i = 0; i < 3; i++)
+		sim_stranger(p, true);
+	if (sim_chance(w, 50))
+		sim_pg_checkpoint(p);
+}
+
 SimServer *
 sim_server_boot(SimWorld *world, QcStatus *status, QcError *err)
 {
@@ -367,6 +383,7 @@ sim_server_boot(SimWorld *world, QcStatus *status, QcError *err)
 	*status = QC_IO;
 	if (redo(server))
 	{
+		server->redone = true;
 		*status = recover(server);
 		if (*status == QC_OK && !world->crashed)
 		{
@@ -375,7 +392,9 @@ sim_server_boot(SimWorld *world, QcStatus *status, QcError *err)
 		}
 	}
 	*err = p->err;
-	if (!world->crashed && !world->allow_damage)
+	if (!world->crashed && sim_disk_failed(p))
+		fail_to_start(p);
+	else if (!world->crashed && !world->allow_damage)
 		sim_broken(p, "recovery");
 	sim_server_free(server);
 	return NULL;

@@ -585,9 +585,17 @@ entry_flags(const Work *work)
 		QC_ENTRY_REFERENCED;
 }
 
+/* As refuse_when_full of the shell: new messages and queues wait until a checkpoint can be stored. */
+static bool
+is_refused(const Work *work)
+{
+	return work->server->store_full &&
+		(work->plan.nappends > 0 || work->plan.needs.nqueues > 0 || work->plan.needs.npartitions > 0);
+}
+
 /* Everything that can fail. */
 static bool
-pre_commit(Work *work)
+prepare(Work *work)
 {
 	SimProc    *p = work->p;
 
@@ -595,6 +603,8 @@ pre_commit(Work *work)
 					  work->w->config.segment, sim_arena_alloc, &p->arena, &p->err) != QC_OK)
 		return false;
 	work->plan.pid = p->number;
+	if (is_refused(work))
+		return false;
 	if (work->create.queue != 0)
 	{
 		if (!make_log(work, work->create.log))
@@ -609,6 +619,15 @@ pre_commit(Work *work)
 		return false;
 	work->planned = true;
 	return true;
+}
+
+static bool
+pre_commit(Work *work)
+{
+	bool		good = prepare(work);
+
+	work->w->totals.refused += !good && (work->server->store_full || sim_disk_failed(work->p));
+	return good;
 }
 
 static void
@@ -693,7 +712,8 @@ finish(Work *work)
 {
 	SimWorld   *w = work->w;
 
-	if (sim_chance(w, w->config.rollback / 2) || (work->nops > 0 && !pre_commit(work)))
+	if (sim_chance(w, w->config.rollback / 2) || work->client->failed ||
+		(work->nops > 0 && !pre_commit(work)))
 	{
 		rollback(work);
 		return;
@@ -715,6 +735,7 @@ begin(SimClient *client, bool joint, bool weak)
 	Work	   *work = sim_arena_take(&p->arena, sizeof(Work));
 
 	work->client = client;
+	client->failed = false;
 	work->p = p;
 	work->server = p->server;
 	work->w = w;

@@ -112,7 +112,7 @@ write_and_take(SimProc *p, uint64_t seq, QcDirtyFile *files, uint64_t *covered, 
 	sim_lock(p, &server->write_lock);
 	wait_filled(p, seq);
 	if (qc_ring_write(server->st, server->ring, &p->files, &p->err) != QC_OK)
-		sim_broken(p, "writing the ring");
+		sim_panic(p, "writing the ring");
 	n = qc_ring_take_dirty(server->st, server->ring, files, FILES_AT_ONCE, covered, more);
 	sim_unlock(p, &server->write_lock);
 	return n;
@@ -133,7 +133,7 @@ lead(SimProc *p, uint64_t seq)
 		for (uint32_t i = 0; i < n; i++)
 		{
 			if (qc_ring_sync_file(&p->files, &files[i], &p->err) != QC_OK)
-				sim_broken(p, "syncing the log");
+				sim_panic(p, "syncing the log");
 		}
 		if (!more)
 			break;
@@ -181,7 +181,7 @@ sim_wait_room(SimProc *p, const QcPlan *plan)
 	while (!qc_plan_has_room(p->server->ring, plan) && !sim_world_failed(p->world))
 	{
 		if (!sim_write(p, p->server->st->seq))
-			sim_broken(p, "writing the ring");
+			sim_panic(p, "writing the ring");
 	}
 }
 
@@ -198,7 +198,7 @@ fill(SimProc *p, QcPlan *plan)
 {
 	sim_pause(p);
 	if (qc_plan_fill(p->server->st, p->server->ring, plan, &p->files, &p->err) != QC_OK)
-		sim_broken(p, "filling an entry");
+		sim_panic(p, "filling an entry");
 	sim_pause(p);
 }
 

@@ -155,6 +155,14 @@ sim_disk_fail(SimDisk *disk, SimOp op, uint64_t nth, int error)
 }
 
 void
+sim_disk_heal(SimDisk *disk)
+{
+	for (int i = 0; i < SIM_FAULTS_MAX; i++)
+		disk->faults[i].left = 0;
+	disk->capacity = UINT64_MAX;
+}
+
+void
 sim_disk_set_capacity(SimDisk *disk, uint64_t bytes)
 {
 	disk->capacity = bytes;

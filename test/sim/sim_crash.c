@@ -214,9 +214,11 @@ sim_disk_kill(SimDisk *disk)
 	void_handles(disk);
 }
 
-void
+bool
 sim_disk_evict(SimDisk *disk)
 {
+	bool		found = false;
+
 	for (uint32_t i = 0; i < disk->ninodes; i++)
 	{
 		SimInode   *inode = disk->inodes[i];
@@ -231,5 +233,7 @@ sim_disk_evict(SimDisk *disk)
 		if (inode->linked || inode->handles > 0)
 			disk->used = disk->used - before + inode->current.size;
 		inode->diverged = false;
+		found = true;
 	}
+	return found;
 }

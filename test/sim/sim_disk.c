@@ -28,7 +28,9 @@ sim_fault_due(SimDisk *disk, SimOp op)
 	{
 		SimFault   *fault = &disk->faults[i];
 
-		if (fault->left > 0 && fault->op == op && --fault->left == 0)
+		bool		matches = fault->op == op || (fault->op == SIM_OP_COUNT && op != SIM_OP_READ);
+
+		if (fault->left > 0 && matches && --fault->left == 0)
 			error = fault->error;
 	}
 	return error;

@@ -115,14 +115,17 @@ extern uint64_t sim_disk_count(const SimDisk *disk, SimOp op);
 extern int	sim_disk_handles(const SimDisk *disk);
 
 /*
- * The nth call of this kind from now on (1 = the next) fails with this errno value.  A failed
+ * The nth call of this kind (SIM_OP_COUNT = any step) from now on (1 = the next) fails with this errno value.  A failed
  * write has got done in part; a failed sync drops what was to be synced, as Linux does: it still
  * reads back, later syncs succeed, and a power failure loses it.  Several may be planned.
  */
 extern void sim_disk_fail(SimDisk *disk, SimOp op, uint64_t nth, int error);
 
-/* Forget the cached bytes that a failed sync dropped: reads now show what the disk has. */
-extern void sim_disk_evict(SimDisk *disk);
+/* No call fails any more, and there is room. */
+extern void sim_disk_heal(SimDisk *disk);
+
+/* Forget the cached bytes that a failed sync dropped: reads now show what the disk has.  false = there are none. */
+extern bool sim_disk_evict(SimDisk *disk);
 
 /* All file sizes together may not exceed this: ENOSPC, with writes done up to it.  UINT64_MAX = no limit. */
 extern void sim_disk_set_capacity(SimDisk *disk, uint64_t bytes);

@@ -191,7 +191,8 @@ sim_guard_main(SimProc *p)
 		if (sim_confirm_credit(p) != QC_OK)
 		{
 			sim_broken(p, "a guard's credit");
-			break;
+			sim_pause(p);
+			continue;
 		}
 		sim_arena_reset(&p->arena);
 		if (server->guard_called == p->number ||

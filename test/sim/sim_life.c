@@ -5,6 +5,7 @@
 #include "sim_run.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #define STUCK			400000	/* resumed so often, everybody should have ended */
 #define RECOVERY_STEPS	60
@@ -32,8 +33,22 @@ plan_crash(SimWorld *w, uint64_t n)
 	w->crash_point = (SimPoint) sim_below(w, 3);
 }
 
-SimServer *
-sim_boot(SimWorld *w, uint32_t crashes)
+/* Calls of the disk are going to fail, of the kinds that a server makes. */
+static void
+plan_faults(SimWorld *w)
+{
+	static const SimOp ops[] = {SIM_OP_WRITE, SIM_OP_WRITE, SIM_OP_SYNC, SIM_OP_SYNC, SIM_OP_SYNC, SIM_OP_SYNC, SIM_OP_CREATE,
+		SIM_OP_MKDIR, SIM_OP_SYNC_DIRECTORY, SIM_OP_RENAME, SIM_OP_UNLINK, SIM_OP_TRUNCATE,
+		SIM_OP_SWAP, SIM_OP_SWAP, SIM_OP_READ};
+
+	for (uint64_t n = 1 + sim_below(w, 4); n > 0; n--)
+		sim_disk_fail(w->disk, ops[sim_below(w, sizeof(ops) / sizeof(ops[0]))],
+					  1 + sim_below(w, 1u << sim_below(w, 7)), EIO);
+}
+
+/* One start after the other, until one comes through that is not to be cut short; NULL = it is refused. */
+static SimServer *
+start(SimWorld *w, uint32_t crashes, bool faults)
 {
 	SimServer  *server;
 	QcStatus	status;
@@ -41,16 +56,47 @@ sim_boot(SimWorld *w, uint32_t crashes)
 
 	for (;;)
 	{
+		uint64_t	bad = w->totals.bad_starts;
+
 		w->crash_step = 0;
 		if (crashes > 0)
 			plan_crash(w, RECOVERY_STEPS);
+		if (faults)
+			plan_faults(w);
 		server = sim_server_boot(w, &status, &err);
 		w->crash_step = 0;
-		if (server != NULL || !w->crashed)
-			break;
-		crashes--;
+		faults = faults && sim_chance(w, 50);
+		sim_disk_heal(w->disk);
+		if (server != NULL || (!w->crashed && w->totals.bad_starts == bad))
+			return server;
+		if (w->crashed && crashes > 0)
+			crashes--;
 		sim_world_crash(w, sim_any_crash(w));
 	}
+}
+
+SimServer *
+sim_start_failing(SimWorld *w)
+{
+	SimServer  *server;
+	QcStatus	status;
+	QcError		err;
+
+	server = sim_server_boot(w, &status, &err);
+	if (server != NULL)
+		return server;
+	if (w->totals.bad_starts == 0)
+		(void) sim_world_fail(w, "recovery failed");
+	sim_world_crash(w, sim_any_crash(w));
+	return NULL;
+}
+
+/* Start and judge. */
+static SimServer *
+boot(SimWorld *w, uint32_t crashes, bool faults)
+{
+	SimServer  *server = start(w, crashes, faults);
+
 	if (server == NULL)
 	{
 		if (!w->allow_damage)
@@ -61,6 +107,12 @@ sim_boot(SimWorld *w, uint32_t crashes)
 		return server;
 	sim_server_free(server);
 	return NULL;
+}
+
+SimServer *
+sim_boot(SimWorld *w, uint32_t crashes)
+{
+	return boot(w, crashes, false);
 }
 
 void
@@ -154,8 +206,15 @@ work(SimWorld *w, SimServer *server)
 
 	if (sim_chance(w, 50))
 		plan_crash(w, 1 + steps / 4);
+	if (sim_chance(w, w->config.faults))
+		plan_faults(w);
+	if (sim_chance(w, w->config.full))
+		sim_disk_set_capacity(w->disk, sim_disk_used(w->disk) + sim_below(w, 200000));
 	sim_start(server);
 	(void) sim_server_run(server, steps, NULL, NULL);
+	sim_disk_heal(w->disk);
+	if (!w->crashed && !sim_world_failed(w) && sim_chance(w, w->config.faults + w->config.full))
+		(void) sim_server_run(server, steps, NULL, NULL);
 	if (!w->crashed && !sim_world_failed(w) && sim_chance(w, 20))
 		(void) sim_stop(server);
 	sim_end(server, sim_any_crash(w));
@@ -173,7 +232,8 @@ sim_life(SimWorld *w, uint32_t rounds)
 			break;
 		if (sim_chance(w, 5) && !drain(w))
 			break;
-		server = sim_boot(w, sim_chance(w, 40) ? (uint32_t) sim_below(w, 4) : 0);
+		server = boot(w, sim_chance(w, 40) ? (uint32_t) sim_below(w, 4) : 0,
+					  sim_chance(w, w->config.faults / 2));
 		if (server == NULL || !work(w, server))
 			break;
 	}

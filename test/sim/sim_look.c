@@ -163,6 +163,7 @@ sim_look(SimServer *server)
 			good = look_at_queue(&look, queue);
 	}
 	good = good && judge(&look);
+	w->totals.recoveries++;
 	free(look.seen);
 	if (good)
 		w->machine_died = w->lossy = false;

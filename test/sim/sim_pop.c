@@ -195,6 +195,7 @@ receive(SimProc *p, const Pop *pop, SimHeld *held)
 	{
 		if (sim_read(p, &pop->places[i], &seen[i]))
 			continue;
+		pop->client->failed = true;
 
 		/* Its queue may have been dropped meanwhile, and its files have gone. */
 		queue = qc_queue_by_id(p->server->st, pop->queue);
@@ -239,7 +240,10 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
 	small->plan.needs.nslots = pop->batch;
 	small->plan.needs.nleases = 1;
 	if (!sim_submit(p, small, choose_delivery, note_delivery, pop))
+	{
+		client->failed |= sim_disk_failed(p);
 		return false;
+	}
 	held->lease = pop->lease;
 	held->own = true;
 	held->name = name;
@@ -248,6 +252,7 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
 	if (!sim_write(p, small->plan.seq))
 	{
 		sim_broken(p, "writing a delivery");
+		client->failed = true;
 		return false;
 	}
 	return receive(p, pop, held);
@@ -430,7 +435,10 @@ sim_nack(SimClient *client, SimHeld *held)
 	answer.from = (uint32_t) sim_below(p->world, held->n);
 	answer.delay_us = sim_chance(p->world, 50) ? 0 : (int64_t) sim_below(p->world, 100000);
 	if (sim_submit(p, small, choose_nack, NULL, &answer) && !sim_write(p, small->plan.seq))
+	{
 		sim_broken(p, "writing a nack");
+		client->failed = true;
+	}
 	sim_held_refresh(p, held);
 }
 

@@ -12,6 +12,9 @@
  */
 extern SimServer *sim_boot(SimWorld *world, uint32_t crashes);
 
+/* Start on a disk of which a call fails; NULL = that has kept it from starting, and it has crashed. */
+extern SimServer *sim_start_failing(SimWorld *world);
+
 /* Start clients and workers. */
 extern void sim_start(SimServer *server);
 
@@ -28,7 +31,10 @@ extern SimCrash sim_any_crash(SimWorld *world);
 extern bool sim_life(SimWorld *world, uint32_t rounds);
 
 /* A short life of which every step is the last one, in copies; recovery of the copies is cut short in turn. */
-extern bool sim_sweep(SimWorld *world, uint64_t *runs);
+extern bool sim_sweep(SimWorld *world);
+
+/* A short life over and over, of which one step after the other fails. */
+extern bool sim_fail_sweep(SimWorld *world);
 
 /* What is done to a directory. */
 typedef enum SimDamage

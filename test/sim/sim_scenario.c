@@ -68,31 +68,60 @@ catalog(SimConfig *c)
 	c->checkpoint = 40;
 }
 
+/* Calls of the disk fail. */
+static void
+failing(SimConfig *c)
+{
+	c->faults = 80;
+	if (c->names > 1)
+	{
+		/* Files are extended several times while there are records in them. */
+		c->segment = 262144;
+		c->large = 30;
+	}
+}
+
+/* ... one of them. */
+static void
+any_fault(SimConfig *c)
+{
+	c->faults = 1;
+}
+
+/* The disk gets full, and there is room again. */
+static void
+full(SimConfig *c)
+{
+	c->full = 60;
+	c->segment = 65536;
+}
+
 /* ---- what is done ---- */
 
 static bool
-run_life(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+run_life(SimWorld *world, const SimScenario *scenario)
 {
 	(void) scenario;
-	totals->recoveries += ROUNDS;
 	return sim_life(world, ROUNDS);
 }
 
 static bool
-run_sweep(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+run_sweep(SimWorld *world, const SimScenario *scenario)
 {
-	uint64_t	runs;
-	bool		good = sim_sweep(world, &runs);
-
 	(void) scenario;
-	totals->recoveries += runs;
-	return good;
+	return sim_sweep(world);
 }
 
 static bool
-run_damage(SimWorld *world, const SimScenario *scenario, SimTotals *totals)
+run_fail_sweep(SimWorld *world, const SimScenario *scenario)
 {
-	totals->recoveries++;
+	(void) scenario;
+	return sim_fail_sweep(world);
+}
+
+static bool
+run_damage(SimWorld *world, const SimScenario *scenario)
+{
 	return sim_damage(world, (SimDamage) scenario->kind);
 }
 
@@ -105,12 +134,15 @@ const SimScenario sim_scenarios[] = {
 	{"life-unguarded", "... joint commits that guard themselves", 5, unguarded, run_life, 0},
 	{"life-several", "... in several logs at once", 6, several, run_life, 0},
 	{"life-catalog", "... with queues that come and go", 6, catalog, run_life, 0},
+	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
+	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
 	{"sweep-queue-only", "... decided by the logs", 6, queue_only, run_sweep, 0},
 	{"sweep-carried", "... decided by the WAL, which carries the messages", 7, carried, run_sweep, 0},
 	{"sweep-referenced", "... decided by the WAL, which refers to the logs", 6, referenced, run_sweep, 0},
 	{"sweep-several", "... in several logs at once", 7, several, run_sweep, 0},
 	{"sweep-catalog", "... with queues that come and go", 6, catalog, run_sweep, 0},
+	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
 	{"damage-queue", "a byte of a queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, NULL, run_damage, SIM_DAMAGE_SYSTEM},
 	{"damage-only", "a byte of the only queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_ONLY},
@@ -174,7 +206,7 @@ sim_scenario_run(const SimScenario *scenario, uint64_t seed, const SimOptions *o
 		scenario->configure(&world->config);
 	world->sweep_step = options->step;
 	sim_world_trace(world, options->trace);
-	good = scenario->run(world, scenario, totals);
+	good = scenario->run(world, scenario);
 	if (sim_world_failed(world) || !good)
 	{
 		(void) sim_world_fail(world, "it ended too early");
@@ -182,9 +214,7 @@ sim_scenario_run(const SimScenario *scenario, uint64_t seed, const SimOptions *o
 		good = false;
 	}
 	totals->seeds++;
-	totals->steps += world->steps;
-	totals->transactions += world->oracle->ntxns;
-	totals->messages += world->oracle->nmessages;
+	sim_totals_add(totals, world, 0);
 	sim_world_free(world);
 	return good;
 }

@@ -8,16 +8,6 @@
 
 #include "sim_run.h"
 
-/* What was done, summed up over seeds. */
-typedef struct SimTotals
-{
-	uint64_t	seeds;
-	uint64_t	steps;
-	uint64_t	transactions;
-	uint64_t	messages;
-	uint64_t	recoveries;		/* judged */
-} SimTotals;
-
 typedef struct SimScenario SimScenario;
 struct SimScenario
 {
@@ -25,7 +15,7 @@ struct SimScenario
 	const char *title;
 	uint32_t	share;			/* of the time, relative to the others' */
 	void		(*configure) (SimConfig *config);	/* NULL = all configurations */
-	bool		(*run) (SimWorld *world, const SimScenario *scenario, SimTotals *totals);
+	bool		(*run) (SimWorld *world, const SimScenario *scenario);
 	uint32_t	kind;			/* of damage */
 };
 

@@ -7,6 +7,7 @@
 #include "sim_random.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,12 +191,23 @@ io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, u
 	return sim_disk_stepped(p, disk_io(p)->write(p->world->disk, handle, slices, nslices, position));
 }
 
+/* As src/pg/qlog_io.c: nobody goes on after a failed sync. */
+static int
+synced(SimProc *p, int rc)
+{
+	if (rc == 0 || rc == SIM_CRASHED || !sim_fiber_inside())
+		return sim_disk_stepped(p, rc);
+	(void) qc_error_sys(&p->err, rc, "", "could not sync");
+	sim_panic(p, "a sync");
+	return rc;
+}
+
 static int
 io_sync(void *context, QcHandle handle)
 {
 	SimProc    *p = context;
 
-	return sim_disk_step(p) ? sim_disk_stepped(p, disk_io(p)->sync(p->world->disk, handle)) : SIM_CRASHED;
+	return sim_disk_step(p) ? synced(p, disk_io(p)->sync(p->world->disk, handle)) : SIM_CRASHED;
 }
 
 static int
@@ -229,8 +241,7 @@ io_sync_directory(void *context, const char *path)
 {
 	SimProc    *p = context;
 
-	return sim_disk_step(p) ? sim_disk_stepped(p, disk_io(p)->sync_directory(p->world->disk, path)) :
-		SIM_CRASHED;
+	return sim_disk_step(p) ? synced(p, disk_io(p)->sync_directory(p->world->disk, path)) : SIM_CRASHED;
 }
 
 static int
@@ -358,7 +369,7 @@ sim_server_free(SimServer *server)
 	}
 	if (server->store != NULL)
 		qs_close(server->store);
-	free(server->batch);
+	free(server->batch.bytes);
 	give_block(server->state_block);
 	give_block(server->ring_block);
 	free(server);
@@ -465,12 +476,33 @@ sim_unlock(SimProc *p, SimProc **lock)
 	*lock = NULL;
 }
 
+bool
+sim_disk_failed(const SimProc *p)
+{
+	const SimConfig *config = &p->world->config;
+
+	return (config->faults > 0 || config->full > 0) &&
+		(p->err.sys_errno == EIO || p->err.sys_errno == ENOSPC);
+}
+
+void
+sim_panic(SimProc *p, const char *what)
+{
+	sim_broken(p, what);
+	if (p->world->crashed || sim_world_failed(p->world))
+		return;
+	p->world->totals.panics++;
+	if (!sim_fiber_inside())
+		sim_disk_stop(p->world->disk);
+	die(p);
+}
+
 void
 sim_broken(SimProc *p, const char *what)
 {
 	char		text[400];
 
-	if (p->world->crashed)
+	if (p->world->crashed || sim_disk_failed(p))
 		return;
 	qc_error_format(&p->err, text, sizeof(text));
 	(void) sim_world_fail(p->world, "%s: %s: %s", what, qc_status_name(p->err.code), text);

@@ -23,6 +23,7 @@
 #include "qc_plan.h"
 #include "qc_read.h"
 #include "qc_recover.h"
+#include "qc_rows.h"
 #include "sim_fiber.h"
 #include "sim_store.h"
 #include "sim_world.h"
@@ -34,6 +35,7 @@
 #define SIM_STORE_NAME	"store"
 #define SIM_CONFIRM_MAX	1000	/* bytes of a confirm with decisions */
 #define SIM_DECISIONS	40		/* of one confirm */
+#define SIM_REMOVE_MAX	8		/* logs removed by one checkpoint */
 #define SIM_HELD_MAX	6		/* deliveries that one client holds */
 #define SIM_POP_MAX		24		/* messages of one delivery */
 #define SIM_END_MAX		200		/* bytes of the effects that end a client's leases */
@@ -91,6 +93,17 @@ struct SimProc
 	SimConfirm	confirm;
 };
 
+/* A checkpoint that is not stored yet. */
+typedef struct SimBatch
+{
+	uint8_t    *bytes;
+	size_t		cap;
+	size_t		len;			/* 0 = none */
+	QcRowsMark	mark;
+	uint64_t	logs[SIM_REMOVE_MAX];	/* whose files go once it is stored */
+	uint32_t	nlogs;
+} SimBatch;
+
 struct SimServer
 {
 	SimWorld   *world;
@@ -99,6 +112,7 @@ struct SimServer
 	QcState    *st;
 	QcRing	   *ring;
 	QsStore    *store;
+	bool		store_full;		/* pushes are refused */
 	SimProc		procs[SIM_PROCS];
 	uint32_t	nprocs;
 	bool		stopping;		/* clients begin nothing new */
@@ -120,15 +134,14 @@ struct SimServer
 	uint64_t	confirmed_durable;
 
 	/* from the end of redo */
+	bool		redone;
 	uint64_t	redo_end;
 	uint64_t	next_xid;
 	uint64_t	next_vxid;
 	QcIdentity	identity;
 	QcRecover	recover;		/* report of the recovery */
 
-	/* a checkpoint that is not stored yet, and its own buffer */
-	uint8_t    *batch;
-	size_t		batch_cap;
+	SimBatch	batch;
 
 	/* number, by name, of the queue that the model knows; SIM_NONE = none */
 	uint32_t	queues[SIM_NAMES_MAX];
@@ -170,8 +183,14 @@ extern void *sim_arena_alloc(void *arena, size_t size); /* QcAlloc */
 extern void sim_lock(SimProc *p, SimProc **lock);
 extern void sim_unlock(SimProc *p, SimProc **lock);
 
-/* A core function that must not fail has failed. */
+/* A core function that must not fail has failed. Nothing is wrong when the disk was told to fail. */
 extern void sim_broken(SimProc *p, const char *what);
+
+/* ... and the server cannot go on: it dies when the disk was told to fail. Inside a fiber it does not return then. */
+extern void sim_panic(SimProc *p, const char *what);
+
+/* Is p's last error one that the disk was told to make? */
+extern bool sim_disk_failed(const SimProc *p);
 
 /* ---- sim_boot.c ---- */
 
@@ -254,6 +273,7 @@ typedef struct SimClient
 	SimHeld		held[SIM_HELD_MAX];
 	QcSmallPlan end;			/* credit for the end of this transaction's leases */
 	uint8_t		end_buffer[QC_SMALL_BUFFER(SIM_END_MAX)];
+	bool		failed;			/* an error was raised: the transaction rolls back */
 } SimClient;
 
 /* Pop at most batch messages, at most SIM_POP_MAX; partition 0 = of any.  false = nothing was delivered. */

@@ -11,6 +11,8 @@
 
 #include "sim_random.h"
 
+#include <errno.h>
+
 #define RESUMES		700			/* how long the life is */
 #define EVERY		12			/* of so many crashes, one has every step of its recovery cut short */
 #define WORK_ON		20			/* ... one works on after that */
@@ -27,7 +29,6 @@ typedef struct Sweep
 	SimWorld   *world;
 	uint64_t	salt;			/* of the copies of this step */
 	uint64_t	seed;
-	uint64_t	runs;			/* recoveries judged */
 	uint64_t	point;			/* number of the crash, two for each step */
 } Sweep;
 
@@ -47,7 +48,6 @@ fork_world(Sweep *sweep, const SimWorld *world)
 static void
 report(Sweep *sweep, SimWorld *copy, const char *where, uint64_t step)
 {
-	sweep->runs++;
 	if (!sim_world_failed(copy))
 		return;
 	(void) sim_world_fail(sweep->world, "%s (crash before step %llu, %s %llu)", copy->failure,
@@ -78,6 +78,7 @@ cut_short(Sweep *sweep, const SimWorld *base, uint64_t n)
 			sim_server_free(server);
 	}
 	report(sweep, copy, "recovery cut short at step", n);
+	sweep->world->totals.recoveries += copy->totals.recoveries;
 	sim_world_free(copy);
 }
 
@@ -141,23 +142,73 @@ before_step(void *context, SimServer *server, const SimPending *pending)
 		sim_world_crash(copy, crashes[i]);
 		sweep->point = step * 2 + i;
 		examine(sweep, copy);
+		sweep->world->totals.recoveries += copy->totals.recoveries;
 		sim_world_free(copy);
 	}
 }
 
 bool
-sim_sweep(SimWorld *world, uint64_t *runs)
+sim_sweep(SimWorld *world)
 {
 	Sweep		sweep = {.world = world, .seed = world->random};
 	SimServer  *server = sim_boot(world, 0);
 
-	*runs = 0;
 	if (server == NULL)
 		return false;
 	world->config.checkpoint = world->config.checkpoint / 4 + 10;
 	sim_start(server);
 	(void) sim_server_run(server, RESUMES, before_step, &sweep);
 	sim_server_free(server);
-	*runs = sweep.runs;
+	return !sim_world_failed(world);
+}
+
+/* The life of this copy, in which one step fails; then it is judged, and works on.  false = it has fewer steps. */
+static bool
+fail_at(SimWorld *copy, uint64_t step)
+{
+	SimServer  *server;
+	bool		reached;
+
+	sim_disk_fail(copy->disk, SIM_OP_COUNT, step, step % 2 == 0 ? EIO : ENOSPC);
+	server = sim_start_failing(copy);
+	if (server != NULL)
+	{
+		sim_start(server);
+		(void) sim_server_run(server, RESUMES, NULL, NULL);
+		reached = sim_disk_steps(copy->disk) >= step;
+		sim_disk_heal(copy->disk);
+		if (!copy->crashed && !sim_world_failed(copy))
+			(void) sim_server_run(server, RESUMES / 4, NULL, NULL);
+		sim_end(server, sim_any_crash(copy));
+	}
+	else
+		reached = true;
+	if (!sim_world_failed(copy))
+		(void) sim_life(copy, 1);
+	return reached;
+}
+
+bool
+sim_fail_sweep(SimWorld *world)
+{
+	bool		more = true;
+
+	for (uint64_t step = 1; more && !sim_world_failed(world); step++)
+	{
+		SimWorld   *copy;
+
+		if (world->sweep_step != 0 && world->sweep_step != step)
+			continue;
+		copy = sim_world_copy(world);
+		sim_world_trace(copy, world->sweep_step == 0 ? NULL : world->oracle->trace);
+		more = fail_at(copy, step) && world->sweep_step == 0;
+		if (sim_world_failed(copy))
+		{
+			(void) sim_world_fail(world, "%s (step %llu failed)", copy->failure, (unsigned long long) step);
+			world->failed_step = step;
+		}
+		sim_totals_add(&world->totals, copy, world->steps);
+		sim_world_free(copy);
+	}
 	return !sim_world_failed(world);
 }

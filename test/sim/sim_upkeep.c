@@ -9,12 +9,10 @@
 #include "qc_catalog.h"
 #include "qc_lease.h"
 #include "qc_mutant.h"
-#include "qc_rows.h"
 #include "qc_timer.h"
 
 #include <stdlib.h>
 
-#define REMOVE_MAX	8
 #define EXPIRED_MAX	16
 #define SWEEP_ROWS	5
 
@@ -22,66 +20,81 @@
 
 /* Dump what has changed; QC_END = nothing has. */
 static QcStatus
-dump(SimServer *server, QcWriter *w, QcRowsMark *mark, QcError *err)
+dump(SimServer *server, QcError *err)
 {
+	SimBatch   *batch = &server->batch;
 	QcStatus	status;
 
+	while (batch->nlogs < SIM_REMOVE_MAX &&
+		   (batch->logs[batch->nlogs] = qc_log_remove_next(server->st)) != 0)
+		batch->nlogs++;
 	for (;;)
 	{
-		qc_writer_init(w, server->batch, server->batch_cap);
-		status = qc_rows_dump(server->st, w, mark, err);
+		QcWriter	w;
+
+		qc_writer_init(&w, batch->bytes, batch->cap);
+		status = qc_rows_dump(server->st, &w, &batch->mark, err);
+		batch->len = status == QC_OK ? w.len : 0;
 		if (status != QC_SHORT)
 			return status;
-		server->batch_cap = server->batch_cap * 2 + 16384;
-		server->batch = sim_realloc(server->batch, server->batch_cap);
+		batch->cap = batch->cap * 2 + 16384;
+		batch->bytes = sim_realloc(batch->bytes, batch->cap);
 	}
 }
 
+/* What is left behind is a directory that nobody knows: the next start puts it away. */
 static void
-remove_logs(SimProc *p, const uint64_t *logs, uint32_t n)
+remove_logs(SimProc *p)
 {
-	for (uint32_t i = 0; i < n; i++)
+	SimBatch   *batch = &p->server->batch;
+
+	for (uint32_t i = 0; i < batch->nlogs; i++)
 	{
-		if (qc_log_remove_files(&p->files, logs[i], &p->err) != QC_OK)
+		if (qc_log_remove_files(&p->files, batch->logs[i], &p->err) != QC_OK)
 			sim_broken(p, "removing a log");
 	}
+	batch->nlogs = 0;
+}
+
+/* Store the batch; it is kept when it cannot be, as its rows are clean in the state. */
+static QcStatus
+put_batch(SimProc *p)
+{
+	SimServer  *server = p->server;
+	SimBatch   *batch = &server->batch;
+	QcStatus	status;
+
+	sim_wal_flush_to(p, batch->mark.commit_lsn);
+	sim_flush(p, batch->mark.seq);
+	if (!sim_disk_step(p))
+		return QC_IO;
+	status = qs_apply(server->store, batch->bytes, batch->len, &p->err);
+	if (status == QC_IO && p->err.sys_errno == SIM_CRASHED)
+		(void) sim_disk_stepped(p, SIM_CRASHED);
+	if (status != QC_OK)
+		return status;
+	batch->len = 0;
+	server->st->checkpoint_seq = batch->mark.seq;
+	return QC_OK;
 }
 
 void
 sim_checkpoint(SimProc *p)
 {
 	SimServer  *server = p->server;
-	uint64_t	logs[REMOVE_MAX];
-	uint32_t	n = 0;
-	QcWriter	w;
-	QcRowsMark	mark;
-	QcStatus	status;
+	QcStatus	status = server->batch.len > 0 ? QC_OK : dump(server, &p->err);
 
-	while (n < REMOVE_MAX && (logs[n] = qc_log_remove_next(server->st)) != 0)
-		n++;
-	status = dump(server, &w, &mark, &p->err);
 	if (status == QC_END)
 		return;
 	if (QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
-		remove_logs(p, logs, n);
+		remove_logs(p);
 	if (status == QC_OK)
-	{
-		sim_wal_flush_to(p, mark.commit_lsn);
-		sim_flush(p, mark.seq);
-		if (!sim_disk_step(p))
-			return;
-		status = qs_apply(server->store, w.buf, w.len, &p->err);
-		if (status == QC_IO && p->err.sys_errno == SIM_CRASHED)
-			(void) sim_disk_stepped(p, SIM_CRASHED);
-	}
-	if (status != QC_OK)
-	{
+		status = put_batch(p);
+	if (status == QC_OK)
+		remove_logs(p);
+	else
 		sim_broken(p, "checkpoint");
-		return;
-	}
-	server->st->checkpoint_seq = mark.seq;
-	if (!QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
-		remove_logs(p, logs, n);
+	server->store_full = status != QC_OK;
 }
 
 /* ---- the small things ---- */
@@ -152,6 +165,8 @@ extend_ahead(SimProc *p)
 		extend.file = extend.create ? log->last_file + 1 : log->last_file;
 		extend.from = extend.create ? 0 : log->last_allocated;
 		extend.to = segment;
+
+		/* Whoever needs the room will try again. */
 		if (sim_extend(p, &extend) != QC_OK)
 			sim_broken(p, "room ahead");
 		return;

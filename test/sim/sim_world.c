@@ -86,6 +86,7 @@ sim_world_copy(const SimWorld *world)
 	SimWorld   *copy = sim_alloc(sizeof(SimWorld));
 
 	*copy = *world;
+	copy->totals = (SimTotals) {0};
 	copy->disk = sim_disk_fork(world->disk);
 	copy->oracle = sim_oracle_copy(world->oracle);
 	sim_wal_copy(&copy->wal, &world->wal);
@@ -99,6 +100,18 @@ sim_world_free(SimWorld *world)
 	sim_oracle_free(world->oracle);
 	sim_wal_free(&world->wal);
 	free(world);
+}
+
+void
+sim_totals_add(SimTotals *totals, const SimWorld *world, uint64_t steps)
+{
+	totals->steps += world->totals.steps + world->steps - steps;
+	totals->transactions += world->totals.transactions + world->oracle->ntxns;
+	totals->messages += world->totals.messages + world->oracle->nmessages;
+	totals->recoveries += world->totals.recoveries;
+	totals->refused += world->totals.refused;
+	totals->panics += world->totals.panics;
+	totals->bad_starts += world->totals.bad_starts;
 }
 
 void
@@ -128,6 +141,8 @@ sim_world_crash(SimWorld *world, SimCrash crash)
 		crash == SIM_CRASH_RANDOM ? SIM_RANDOM : SIM_KEEP_ALL;
 
 	sim_wal_crash(&world->wal, wal_survivors(world, crash));
+	/* What a failed sync has dropped is gone when the cache is. */
+	world->machine_died |= sim_disk_evict(world->disk);
 	if (crash == SIM_CRASH_KILL && !sim_disk_crashed(world->disk))
 		sim_disk_kill(world->disk);
 	else

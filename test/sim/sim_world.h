@@ -41,6 +41,8 @@ typedef struct SimConfig
 	uint32_t	checkpoint;		/* steps between two checkpoints, about */
 	uint32_t	pg_checkpoint;
 	int64_t		lease_us;
+	uint32_t	faults;			/* per cent of rounds in which calls of the disk fail */
+	uint32_t	full;			/* ... in which the disk gets full */
 } SimConfig;
 
 /* What kind of crash. */
@@ -51,6 +53,21 @@ typedef enum SimCrash
 	SIM_CRASH_LOSE,				/* ... none of it */
 	SIM_CRASH_RANDOM
 } SimCrash;
+
+/* What was done.  Steps, transactions and messages of a world itself are counted elsewhere: here are those of its copies. */
+typedef struct SimTotals
+{
+	uint64_t	seeds;
+	uint64_t	steps;
+	uint64_t	transactions;
+	uint64_t	messages;
+	uint64_t	recoveries;		/* judged */
+
+	/* what a failing disk has led to */
+	uint64_t	refused;		/* transactions that could not commit */
+	uint64_t	panics;			/* deaths of servers */
+	uint64_t	bad_starts;
+} SimTotals;
 
 typedef struct SimWorld
 {
@@ -71,6 +88,8 @@ typedef struct SimWorld
 	bool		allow_damage;	/* recovery may refuse, queues may be out of service */
 	uint64_t	sweep_step;		/* a sweep looks at this step only, 0 = at every one */
 	uint64_t	failed_step;	/* ... and found the fault there */
+
+	SimTotals	totals;
 	char		failure[500];	/* what went wrong, "" = nothing */
 } SimWorld;
 
@@ -82,6 +101,9 @@ extern void sim_world_free(SimWorld *world);
 
 /* Tell everything that clients, disk and WAL do, NULL = do not. */
 extern void sim_world_trace(SimWorld *world, FILE *out);
+
+/* Add what was done in a world, which began when `steps` were taken. */
+extern void sim_totals_add(SimTotals *totals, const SimWorld *world, uint64_t steps);
 
 /* The server is gone: what survives of disk and WAL.	*/
 extern void sim_world_crash(SimWorld *world, SimCrash crash);
