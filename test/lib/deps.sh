@@ -3,8 +3,9 @@
 #
 # Silent and quick when nothing is missing: one dpkg-query, no network, no privilege. Otherwise
 # apt-get runs, as root directly and else through sudo. The PostgreSQL package would create and
-# start a cluster "main" when it is first installed; that is switched off for the time of the
-# installation, so that a test run leaves no server behind.
+# start a cluster "main" when it is first installed, and the PgBouncer package its daemon; the one is
+# switched off for the time of the installation, the other after it, so that a test run leaves no
+# server behind.
 set -eu
 
 packages=(
@@ -12,7 +13,7 @@ packages=(
   liblmdb-dev libzstd-dev libxxhash-dev libkrb5-dev
   gcc libc6-dev libc6-dbg make clang libclang-rt-14-dev binutils
   perl libipc-run-perl python3
-  spin pg-bsd-indent valgrind
+  spin pg-bsd-indent valgrind pgbouncer
   procps util-linux
 )
 
@@ -79,6 +80,13 @@ case " $(echo $missing) " in
     ;;
 esac
 apt install --no-install-recommends $missing || fail "installation failed"
+
+case " $(echo $missing) " in
+  *" pgbouncer "*)
+    $sudo systemctl disable --now pgbouncer >/dev/null 2>&1 ||
+      $sudo service pgbouncer stop >/dev/null 2>&1 || true
+    ;;
+esac
 
 missing=$(missing_packages)
 [ -z "$missing" ] || { say "still missing:" $missing; exit 1; }

@@ -10,7 +10,7 @@
 #   $c->execute($sql, [TYPE OIDS], VALUES) extended protocol, unnamed statement, text format
 #
 # A result is a hash: rows (array of arrays), tag of the last command, notices, and when it failed
-# error (SQLSTATE) and message. Every wait dies after PostgreSQL::Test::Utils::timeout_default.
+# error (SQLSTATE) and message, closed when the connection is. Every wait dies after PostgreSQL::Test::Utils::timeout_default.
 
 package QlogWire;
 
@@ -113,6 +113,18 @@ sub send_execute
 	return;
 }
 
+# Parse and describe: what types the parameters have, as the result's params.
+sub describe
+{
+	my ($self, $sql, @types) = @_;
+
+	$self->_put(_message('P', "\0$sql\0" . pack('n N*', scalar @types, @types))
+		  . _message('D', "S\0")
+		  . _message('S', ''));
+	$self->{pending}++;
+	return $self->result;
+}
+
 # ------------------------------------------------------------------------------------------------
 # Receiving
 # ------------------------------------------------------------------------------------------------
@@ -203,6 +215,7 @@ sub result
 		}
 		elsif ($type eq 'D') { push @{ $result->{rows} }, _row($body); }
 		elsif ($type eq 'C') { $result->{tag} = substr($body, 0, -1); }
+		elsif ($type eq 't') { $result->{params} = [ unpack('x2 N*', $body) ]; }
 		elsif ($type eq 'N') { push @{ $result->{notices} }, _fields($body)->{M}; }
 		elsif ($type eq 'K') { $self->{pid} = unpack('N', $body); }
 		elsif ($type eq 'R') { croak 'the server asks for a password' if unpack('N', $body) != 0; }
