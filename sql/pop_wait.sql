@@ -43,7 +43,7 @@ SELECT count(*) FROM queue_pop('wait own', wait => '1 h');
 ROLLBACK;
 
 -- The time of the statement ends the wait, nothing is left of it.
-SET statement_timeout = '50 ms';
+SET statement_timeout = '500 ms';
 SELECT count(*) FROM queue_pop('wait', wait => '1 h');
 BEGIN;
 SAVEPOINT a;

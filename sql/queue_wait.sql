@@ -21,7 +21,7 @@ SELECT attempt, payload FROM queue_pop('call', lease => '100 ms');
 CALL queue_wait('call', '1 h');
 SELECT attempt, payload FROM queue_pop('call') AS p, queue_ack(p.lease_id);
 
--- Prepared, and with every isolation level.
+-- With every isolation level.
 SELECT queue_push('call', '3') IS NOT NULL AS pushed;
 SET default_transaction_isolation = 'repeatable read';
 CALL queue_wait('call', '1 h');
@@ -88,7 +88,7 @@ CALL queue_wait('call', '10 ms');
 RESET default_transaction_read_only;
 
 -- The time of the statement ends the wait, nothing is left of it.
-SET statement_timeout = '50 ms';
+SET statement_timeout = '500 ms';
 CALL queue_wait('call', '1 h');
 RESET statement_timeout;
 SELECT waiting FROM qlog_stat_queues WHERE queue = 'call';

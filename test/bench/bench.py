@@ -249,8 +249,73 @@ def case_restart():
         up, own, first), flush=True)
 
 
+def usage(pids):
+    """CPU seconds and context switches of processes so far."""
+    ns, switches = 0, 0
+    for pid in pids:
+        with open("/proc/%s/schedstat" % pid) as f:
+            ns += int(f.read().split()[0])
+        with open("/proc/%s/status" % pid) as f:
+            switches += sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+    return ns / 1e9, switches
+
+
+def wait_until(query, expected):
+    while psql(query) != expected:
+        time.sleep(0.02)
+
+
+def waiting_run(kind, text, waiters, messages=500):
+    """Latency from the call of a push to the end of the pop that it wakes, and what waiting costs."""
+    psql("SELECT queue_drop('bench_wait', true); SELECT queue_create('bench_wait');"
+         "DROP TABLE IF EXISTS seen; CREATE TABLE seen (ms float8);")
+    stat = "SELECT %s FROM qlog_stat_queues WHERE queue = 'bench_wait'"
+    env = dict(os.environ, PGOPTIONS="-c qlog.max_pop_wait=1h", PGAPPNAME="waiter")
+    consumers = subprocess.Popen(["pgbench", "-n", "-M", "prepared", "-c", str(waiters), "-j", "2", "-T", "3600",
+                                  "-f", script("wait_" + kind, text)], env=env, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+    wait_until(stat % "waiting", str(waiters))
+    pids = psql("SELECT pid FROM pg_stat_activity WHERE application_name = 'waiter'").split()
+    assert len(pids) == waiters
+    time.sleep(0.5)
+    before = usage(pids)
+    time.sleep(3)
+    idle = usage(pids)
+    push = script("wait_push", "SELECT queue_push('bench_wait', json_build_object('t', clock_timestamp()));\n")
+    subprocess.run(["pgbench", "-n", "-M", "prepared", "-c", "1", "-t", str(messages), "--rate", "200", "-f", push],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(stat % "acked", str(messages))
+    busy = usage(pids)
+    p50, p99 = psql("SELECT string_agg(round(p::numeric, 3)::text, ' ') FROM (SELECT unnest(percentile_cont(ARRAY[0.5, 0.99]) "
+                    "WITHIN GROUP (ORDER BY ms)) AS p FROM seen) AS s").split()
+    woken = int(psql(stat % "wakeups"))
+    consumers.terminate()
+    consumers.wait()
+    wait_until(stat % "waiting", "0")
+    row = {"case": "wait", "kind": kind, "waiters": waiters, "p50_ms": float(p50), "p99_ms": float(p99),
+           "idle_cpu_s": round(idle[0] - before[0], 3), "idle_switches": idle[1] - before[1],
+           "wakeups_per_message": round(woken / messages, 3),
+           "switches_per_message": round((busy[1] - idle[1]) / messages, 2),
+           "cpu_ms_per_message": round((busy[0] - idle[0]) * 1000 / messages, 3)}
+    RESULTS.append(row)
+    print("%-10s %4d waiters: push to pop p50 %6.3f ms, p99 %7.3f ms; idle 3 s: %.3f s CPU, %d context switches; "
+          "a message: %.3f wake-ups, %.2f context switches, %.3f ms CPU" % (
+              kind, waiters, row["p50_ms"], row["p99_ms"], row["idle_cpu_s"], row["idle_switches"],
+              row["wakeups_per_message"], row["switches_per_message"], row["cpu_ms_per_message"]), flush=True)
+
+
+def case_wait():
+    """latency, CPU, wake-ups and context switches with 1 and 100 waiters"""
+    note = "INSERT INTO seen SELECT 1000 * extract(epoch FROM clock_timestamp() - (payload->>'t')::timestamptz) FROM "
+    pop = note + "queue_pop('bench_wait', wait => '1 h', auto_ack => true);\n"
+    call = "CALL queue_wait('bench_wait', '1 h');\n" + note + "queue_pop('bench_wait', auto_ack => true);\n"
+    for waiters in (1, 100):
+        waiting_run("queue_pop", pop, waiters)
+        waiting_run("queue_wait", call, waiters)
+
+
 CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "depth": case_depth,
-         "restart": case_restart, "grid": case_grid}
+         "restart": case_restart, "grid": case_grid, "wait": case_wait}
 
 
 def main():
