@@ -1,10 +1,7 @@
 -- What this version does not do is refused by name, with 0A000, and leaves nothing behind.
 SELECT outcome(statement) FROM unnest(ARRAY[
-	$$SELECT queue_push('unsupported', '1', dedup_id => 'd')$$,
-	$$SELECT queue_push('unsupported', '1'::jsonb, dedup_id => '')$$,
 	$$SELECT queue_push('unsupported', '1'::json, deliver_at => now())$$,
 	$$SELECT queue_push('unsupported', '1'::bytea, deliver_at => now())$$,
-	$$SELECT queue_push_batch('unsupported', ARRAY['1', '2'], dedup_ids => ARRAY[NULL, 'd'])$$,
 	$$SELECT queue_push_batch('unsupported', ARRAY['1'], deliver_at => now())$$,
 	$$SELECT queue_push_batch_bytea('unsupported', ARRAY['1'::bytea], deliver_at => now())$$]) AS statement;
 SELECT count(*) FROM qlog_queues WHERE queue = 'unsupported';

@@ -100,6 +100,8 @@ apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError 
 		return status;
 	qc_groups_follow(st, partition, !apply->recovering);
 	queue->last_push = partition->last_push = apply->created_at;
+	if (apply->recovering)
+		queue->last_dedup = apply->created_at;	/* or may have been: the messages are not read */
 	qc_dirty_queue(st, queue);
 	return take_positions(st, apply, partition, append->count, apply->immediate ? 1 : 0, err);
 }

@@ -10,6 +10,7 @@
 
 #include "qc_alter.h"
 #include "qc_cursor.h"
+#include "qc_dedup.h"
 #include "qc_group.h"
 #include "qc_index.h"
 #include "qc_lane.h"
@@ -365,6 +366,8 @@ qc_queue_sweep(QcState *st, uint32_t budget)
 		QcQueue    *queue = QC_AT(st, QcQueue, *at);
 		QcPartition *partition;
 
+		if (qc_dedup_free_all(st, queue, budget))
+			return true;
 		while ((partition = QC_AT(st, QcPartition, queue->partitions.head)) != NULL &&
 			   partition->pending.head == 0 && queue->pins == 0)
 		{

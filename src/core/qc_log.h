@@ -41,6 +41,7 @@ typedef struct QcLog
 	uint64_t	dirty_first;	/* write lock: files written and not synced, 0 = none */
 	uint64_t	dirty_last;
 	QcRef		dirty_next;		/* write lock: list of such logs */
+	int64_t		dedup_since;	/* while dedup ids are read again: from when on */
 	uint32_t	nqueues;		/* queues whose messages go here; q0: 0 */
 	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is
 								 * there */

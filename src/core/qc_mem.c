@@ -31,21 +31,27 @@ round_page(uint64_t bytes)
 }
 
 uint64_t
-qc_mem_block_size(uint64_t fixed, uint64_t state_bytes, uint64_t index_bytes)
+qc_mem_block_size(uint64_t fixed, const uint64_t budgets[QC_BUDGET_COUNT])
 {
-	return round_page(fixed) + round_page(state_bytes) + round_page(index_bytes);
+	uint64_t	bytes = round_page(fixed);
+
+	for (int i = 0; i < QC_BUDGET_COUNT; i++)
+		bytes += round_page(budgets[i]);
+	return bytes;
 }
 
 void
-qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, uint64_t state_bytes, uint64_t index_bytes)
+qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, const uint64_t budgets[QC_BUDGET_COUNT])
 {
-	assert(size >= qc_mem_block_size(fixed, state_bytes, index_bytes));
+	uint64_t	state_bytes = budgets[QC_BUDGET_STATE];
+
+	assert(size >= qc_mem_block_size(fixed, budgets));
 	assert(size / QC_REF_UNIT <= UINT32_MAX);
 	memset(mem, 0, sizeof(*mem));
 	mem->size = size;
 	mem->next_page = round_page(fixed);
-	mem->left[QC_BUDGET_STATE] = round_page(state_bytes);
-	mem->left[QC_BUDGET_INDEX] = round_page(index_bytes);
+	for (int i = 0; i < QC_BUDGET_COUNT; i++)
+		mem->left[i] = round_page(budgets[i]);
 
 	/*
 	 * Recovery may need a page more in each class, because objects lie in other pages than they

@@ -32,7 +32,7 @@ typedef uint32_t QcRef;
 	CLASS(LEASE, 128, STATE) \
 	CLASS(SLOT, 64, STATE) \
 	CLASS(PENDING, 48, STATE) \
-	CLASS(OPEN, 64, STATE) \
+	CLASS(OPEN, 80, STATE) \
 	CLASS(OPEN_ITEM, 64, STATE) \
 	CLASS(LANE_ITEM, 64, STATE) \
 	CLASS(LOG, 160, STATE) \
@@ -43,7 +43,8 @@ typedef uint32_t QcRef;
 	CLASS(NAME64, 64, STATE) \
 	CLASS(NAME128, 128, STATE) \
 	CLASS(NAME256, 256, STATE) \
-	CLASS(INDEX, 48, INDEX)
+	CLASS(INDEX, 48, INDEX) \
+	CLASS(DEDUP, 64, DEDUP)
 
 typedef enum QcClass
 {
@@ -57,6 +58,7 @@ typedef enum QcBudget
 {
 	QC_BUDGET_STATE,
 	QC_BUDGET_INDEX,
+	QC_BUDGET_DEDUP,
 	QC_BUDGET_COUNT
 } QcBudget;
 
@@ -80,11 +82,11 @@ typedef struct QcMem
 } QcMem;
 
 /* Bytes of block needed for these budgets when `fixed` bytes stand before the first page. */
-extern uint64_t qc_mem_block_size(uint64_t fixed, uint64_t state_bytes, uint64_t index_bytes);
+extern uint64_t qc_mem_block_size(uint64_t fixed, const uint64_t budgets[QC_BUDGET_COUNT]);
 
 /* Lay out the pools; pages begin after `fixed` bytes. */
-extern void qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed, uint64_t state_bytes,
-						uint64_t index_bytes);
+extern void qc_mem_init(QcMem *mem, uint64_t size, uint64_t fixed,
+						const uint64_t budgets[QC_BUDGET_COUNT]);
 
 /*
  * Who asks for a promise decides how much of the state budget must stay free: what adds to the state leaves most, what

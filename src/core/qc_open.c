@@ -13,6 +13,7 @@
 #include "qc_apply.h"
 #include "qc_alter.h"
 #include "qc_catalog.h"
+#include "qc_dedup.h"
 #include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -318,6 +319,7 @@ qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn, int64_t 
 			settle_purge(st, QC_AT(st, QcOpenItem, ref));
 	}
 	settle_pendings(st, open, committed);
+	qc_dedup_settle(st, open, committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
 		settle_item(st, QC_AT(st, QcOpenItem, ref), committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)

@@ -133,6 +133,10 @@ typedef struct QcPlan
 	uint64_t   *log_record;		/* per log: largest record */
 	QcPlanNeeds needs;
 
+	/* Keys that were claimed for messages of the plan (qc_dedup.h); set by the caller. */
+	QcRef	   *dedups;
+	uint32_t	ndedups;
+
 	/* credit */
 	bool		credited;
 	uint64_t	ring_need;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "qc_apply.h"
+#include "qc_dedup.h"
 #include "qc_group.h"
 #include "qc_index.h"
 #include "qc_plan.h"
@@ -580,6 +581,8 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 	if (plan->open != 0)
 		QC_AT(st, QcOpen, plan->open)->carried = (plan->flags & QC_ENTRY_CARRIED) != 0;
 	apply_plan(st, plan, &apply);
+	for (uint32_t i = 0; i < plan->ndedups; i++)
+		qc_dedup_reserved(st, QC_AT(st, QcOpen, plan->open), plan->dedups[i], plan->created_at);
 
 	plan->entry = qc_ring_take(ring, plan->ring_need, plan->seq, plan->nparts);
 	placer.parts = qc_ring_parts(plan->entry);

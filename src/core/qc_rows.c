@@ -28,7 +28,7 @@ store_be64(uint8_t *at, uint64_t value)
 }
 
 /*
- * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges; group 2: state and
+ * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup, deduplicated; group 2: state and
  * counters; partition 2: start, purges, bytes, last_push; lease 2: messages taken, acknowledged; 3: delivered; cursor 2:
  * sought; open entry 2: new definitions of queues; 3: delivered and lane of an item.
  */
@@ -38,6 +38,8 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
+			return 3;
+		case QC_ROW_MARK:
 		case QC_ROW_LEASE:
 		case QC_ROW_OPEN:
 			return 3;
@@ -212,6 +214,8 @@ put_queue(Dump *d, QcRef ref)
 	put_grants(d, queue->grants, queue->ngrants);
 	qc_put_u32(w, queue->next_group);
 	qc_put_u32(w, queue->purges);
+	qc_put_u64(w, (uint64_t) queue->last_dedup);
+	qc_put_u64(w, queue->deduplicated);
 }
 
 static Key

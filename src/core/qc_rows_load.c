@@ -147,6 +147,8 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 		return status;
 	queue->next_group = qc_get_u32(&row->value);
 	queue->purges = qc_get_u32(&row->value);
+	queue->last_dedup = (int64_t) qc_get_u64(&row->value);
+	queue->deduplicated = qc_get_u64(&row->value);
 	return QC_OK;
 }
 

@@ -25,7 +25,7 @@ _Static_assert(sizeof(QcLease) <= 128, "lease");
 _Static_assert(sizeof(QcSlot) <= 64, "slot");
 _Static_assert(sizeof(QcPending) <= 48, "pending");
 _Static_assert(sizeof(QcAbortedRange) <= 48, "aborted");
-_Static_assert(sizeof(QcOpen) <= 64, "open");
+_Static_assert(sizeof(QcOpen) <= 80, "open");
 _Static_assert(sizeof(QcOpenItem) <= 64, "open item");
 _Static_assert(sizeof(QcLaneItem) <= 64, "lane item");
 _Static_assert(sizeof(QcLog) <= 160, "log");
@@ -35,19 +35,20 @@ _Static_assert(sizeof(QcGrant) <= 16, "grant");
 _Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
 _Static_assert(sizeof(QcWaiter) % QC_REF_UNIT == 0, "waiter");
 
-#define QC_TABLES 6
+#define QC_TABLES 7
 
-/* Buckets of each table for a state memory of this size: about one per object that fits. */
+/* Buckets of each table: about one per object that fits; the last one's stand in the dedup memory. */
 static void
-table_sizes(uint64_t state_bytes, uint32_t sizes[QC_TABLES])
+table_sizes(const QcStateConfig *config, uint32_t sizes[QC_TABLES])
 {
-	static const uint32_t bytes_per_bucket[QC_TABLES] = {8192, 8192, 512, 512, 1024, 8192};
+	static const uint32_t bytes_per_bucket[QC_TABLES] = {8192, 8192, 512, 512, 1024, 8192, 64};
 
 	for (int i = 0; i < QC_TABLES; i++)
 	{
+		uint64_t	bytes = i == QC_TABLES - 1 ? config->dedup_bytes : config->state_bytes;
 		uint32_t	n = 64;
 
-		while (n < (1u << 27) && (uint64_t) n * bytes_per_bucket[i] < state_bytes)
+		while (n < (1u << 27) && (uint64_t) n * bytes_per_bucket[i] < bytes)
 			n *= 2;
 		sizes[i] = n;
 	}
@@ -59,7 +60,7 @@ fixed_size(const QcStateConfig *config)
 	uint32_t	sizes[QC_TABLES];
 	uint64_t	bytes = (sizeof(QcState) + QC_REF_UNIT - 1) / QC_REF_UNIT * QC_REF_UNIT;
 
-	table_sizes(config->state_bytes, sizes);
+	table_sizes(config, sizes);
 	for (int i = 0; i < QC_TABLES; i++)
 		bytes += (uint64_t) sizes[i] * sizeof(QcRef);
 	bytes += (uint64_t) config->max_waiters * sizeof(QcWaiter);
@@ -69,7 +70,9 @@ fixed_size(const QcStateConfig *config)
 uint64_t
 qc_state_size(const QcStateConfig *config)
 {
-	return qc_mem_block_size(fixed_size(config), config->state_bytes, config->index_bytes);
+	const uint64_t budgets[QC_BUDGET_COUNT] = {config->state_bytes, config->index_bytes, config->dedup_bytes};
+
+	return qc_mem_block_size(fixed_size(config), budgets);
 }
 
 QcState *
@@ -79,17 +82,19 @@ qc_state_init(void *block, const QcStateConfig *config)
 	uint64_t	fixed = fixed_size(config);
 	uint64_t	at = (sizeof(QcState) + QC_REF_UNIT - 1) / QC_REF_UNIT * QC_REF_UNIT;
 	uint32_t	sizes[QC_TABLES];
+	const uint64_t budgets[QC_BUDGET_COUNT] = {config->state_bytes, config->index_bytes, config->dedup_bytes};
 	QcTable    *tables[QC_TABLES];
 
 	memset(block, 0, fixed);
-	qc_mem_init(&st->mem, qc_state_size(config), fixed, config->state_bytes, config->index_bytes);
+	qc_mem_init(&st->mem, qc_state_size(config), fixed, budgets);
 	tables[0] = &st->queue_names;
 	tables[1] = &st->queue_ids;
 	tables[2] = &st->partition_names;
 	tables[3] = &st->partition_ids;
 	tables[4] = &st->lease_ids;
 	tables[5] = &st->log_ids;
-	table_sizes(config->state_bytes, sizes);
+	tables[6] = &st->dedups;
+	table_sizes(config, sizes);
 	for (int i = 0; i < QC_TABLES; i++)
 	{
 		tables[i]->buckets = at;

@@ -127,8 +127,11 @@ typedef struct QcQueue
 	uint64_t	nacked;
 	uint64_t	expired;
 	uint64_t	dead;			/* messages in dead lanes */
+	uint64_t	deduplicated;	/* pushes that a dedup id answered */
 	int64_t		last_push;
 	int64_t		last_pop;
+	int64_t		last_dedup;		/* newest push with a dedup id, or a later time */
+	QcList		dedups;			/* settled ones, oldest first, through QcDedup.link */
 } QcQueue;
 
 /* One element of a queue's ACL, as PostgreSQL's aclitem; in the order of the array. */
@@ -379,6 +382,7 @@ typedef struct QcOpen
 	uint8_t		unused;
 	uint32_t	pid;			/* of its backend, for views; 0 after recovery */
 	int64_t		since;			/* created_at, for views; 0 after recovery */
+	QcRef		dedups;			/* through QcDedup.link */
 	QcDirty		dirty;
 } QcOpen;
 
@@ -448,6 +452,8 @@ typedef struct QcState
 	QcTable		partition_ids;
 	QcTable		lease_ids;
 	QcTable		log_ids;
+	QcTable		dedups;			/* qc_dedup.h */
+	uint64_t	dedup_queue;	/* whose old ones are freed next, 0 = the first one's */
 
 	QcList		queues;
 	QcList		leases;
@@ -499,6 +505,7 @@ typedef struct QcStateConfig
 	uint64_t	index_bytes;
 	uint32_t	max_slots;
 	uint32_t	max_waiters;	/* processes that may wait */
+	uint64_t	dedup_bytes;
 } QcStateConfig;
 
 /* Size of the block for this configuration, and laying it out (block zeroed or not). */

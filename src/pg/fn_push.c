@@ -37,8 +37,6 @@ begin_push(FunctionCallInfo fcinfo)
 	qlog_enter("queue_push()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_PAYLOAD, "payload");
-	if (!fcinfo->args[ARG_DEDUP_ID].isnull)
-		qlog_unsupported("deduplication", "Leave out dedup_id.");
 	if (!fcinfo->args[ARG_DELIVER_AT].isnull)
 		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
 }
@@ -62,6 +60,8 @@ finish_push(FunctionCallInfo fcinfo, QlogPayload *payload)
 		payload->headers = VARDATA_ANY(headers);
 		payload->headers_len = VARSIZE_ANY_EXHDR(headers);
 	}
+	if (!fcinfo->args[ARG_DEDUP_ID].isnull)
+		qlog_payload_dedup(payload, fcinfo->args[ARG_DEDUP_ID].value);
 	qlog_queue_for_push(name, &queue);
 	qlog_partition_for_push(&queue, name, partition, &target);
 	qlog_push(&target, payload, id->data);

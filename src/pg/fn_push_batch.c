@@ -85,16 +85,6 @@ check_length(const Elements *elements, const Elements *payloads, const char *nam
 		qlog_arg_invalid(name, "The array must have as many elements as \"payloads\".");
 }
 
-static void
-refuse_dedup(const Elements *dedup_ids)
-{
-	for (int i = 0; i < dedup_ids->n; i++)
-	{
-		if (!dedup_ids->nulls[i])
-			qlog_unsupported("deduplication", "Leave out dedup_ids.");
-	}
-}
-
 /* Is it the partition of the message before it? */
 static bool
 same_text(Datum a, Datum b)
@@ -113,6 +103,7 @@ typedef struct Batch
 	QlogQueue	queue;
 	Elements	payloads;
 	Elements	partitions;
+	Elements	dedup_ids;
 	Elements	headers;
 	bool		binary;
 } Batch;
@@ -154,6 +145,8 @@ push_element(const Batch *batch, int i, const QlogTarget *target, pg_uuid_t *id)
 		payload.headers_len = VARSIZE_ANY_EXHDR(headers);
 		qlog_json_check(payload.headers, (int) payload.headers_len);
 	}
+	if (batch->dedup_ids.given && !batch->dedup_ids.nulls[i])
+		qlog_payload_dedup(&payload, batch->dedup_ids.values[i]);
 	qlog_push(target, &payload, id->data);
 }
 
@@ -179,7 +172,6 @@ static Ids *
 push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
 {
 	Batch		batch = {.binary = binary};
-	Elements	dedup_ids;
 	Ids		   *ids;
 
 	qlog_enter(binary ? "queue_push_batch_bytea()" : "queue_push_batch()");
@@ -191,11 +183,10 @@ push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
 	batch.payloads = elements_arg(fcinfo, ARG_PAYLOADS, "payloads", binary ? BYTEAOID : TEXTOID);
 	batch.partitions = elements_arg(fcinfo, ARG_PARTITIONS, "partitions", TEXTOID);
 	batch.headers = elements_arg(fcinfo, ARG_HEADERS, "headers", TEXTOID);
-	dedup_ids = elements_arg(fcinfo, ARG_DEDUP_IDS, "dedup_ids", TEXTOID);
+	batch.dedup_ids = elements_arg(fcinfo, ARG_DEDUP_IDS, "dedup_ids", TEXTOID);
 	check_length(&batch.partitions, &batch.payloads, "partitions");
 	check_length(&batch.headers, &batch.payloads, "headers");
-	check_length(&dedup_ids, &batch.payloads, "dedup_ids");
-	refuse_dedup(&dedup_ids);
+	check_length(&batch.dedup_ids, &batch.payloads, "dedup_ids");
 	ids = MemoryContextAllocHuge(result_context, offsetof(Ids, ids) +
 								 (Size) batch.payloads.n * sizeof(pg_uuid_t));
 	ids->n = batch.payloads.n;

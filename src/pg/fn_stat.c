@@ -238,7 +238,7 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	values[7] = Int64GetDatum((int64) queue->acked);
 	values[8] = Int64GetDatum((int64) queue->nacked);
 	values[9] = Int64GetDatum((int64) queue->expired);
-	values[10] = Int64GetDatum(0);	/* a dedup id is refused */
+	values[10] = Int64GetDatum((int64) queue->deduplicated);
 	age_of_next(row, &values[11], &nulls[11]);
 	values[12] = Int64GetDatum((int64) row->bytes);
 	instant(&values[13], &nulls[13], queue->last_push);

@@ -199,7 +199,8 @@ run_push(Operation *operation, StringInfo result)
 	if ((operation->present & (1u << MEMBER_PAYLOAD)) == 0)
 		refuse(operation, "It needs a member \"payload\".");
 	if (is_given(operation, MEMBER_DEDUP_ID))
-		qlog_unsupported("deduplication", "Leave out dedup_id.");
+		qlog_payload_dedup(&payload, string_member(operation, MEMBER_DEDUP_ID));
+	payload.strict = true;
 	if (is_given(operation, MEMBER_DELIVER_AT))
 		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
 	if (is_given(operation, MEMBER_PARTITION))

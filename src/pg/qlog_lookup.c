@@ -615,6 +615,7 @@ qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name, QlogName na
 	target->queue = queue->id;
 	target->log = queue->log;
 	target->level = qlog_queue_level(queue);
+	target->dedup_us = queue->options.value[QC_OPT_DEDUP_WINDOW];
 	if (name.len == 0)
 		target->partition = queue->default_partition;
 	else if (queue->own)
@@ -659,6 +660,7 @@ qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
 	target->queue = queue->id;
 	target->log = queue->log;
 	target->level = qlog_queue_level(queue);
+	target->dedup_us = queue->options.value[QC_OPT_DEDUP_WINDOW];
 	hold_queue(queue, queue_name);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	target->partition = read_dead_lane(queue->id);

@@ -4,7 +4,12 @@
  */
 #include "qlog_message.h"
 
+#include "utils/builtins.h"
+
+#include "qlog_dedup.h"
 #include "qlog_guc.h"
+
+#define DEDUP_ID_MAX 1024
 
 static void
 check_size(const QlogPayload *payload)
@@ -18,6 +23,36 @@ check_size(const QlogPayload *payload)
 				 errdetail("Payload and headers have %llu bytes, the limit is %d kB.",
 						   (unsigned long long) size, qlog_max_message_size),
 				 errhint("Consider raising \"qlog.max_message_size\".")));
+}
+
+void
+qlog_payload_dedup(QlogPayload *payload, Datum dedup_id)
+{
+	text	   *value = DatumGetTextPP(dedup_id);
+	Size		len = VARSIZE_ANY_EXHDR(value);
+
+	if (len == 0)
+		qlog_arg_invalid("dedup_id", "It must not be empty; NULL means none.");
+	if (len > DEDUP_ID_MAX)
+		qlog_arg_invalid("dedup_id", "It may have up to 1024 bytes.");
+	payload->dedup_id = VARDATA_ANY(value);
+	payload->dedup_len = (uint16) len;
+}
+
+/* Stage a message with a dedup id unless there is one already; id becomes that of the first. */
+static void
+push_once(const QlogTarget *target, const QcMessage *message, bool strict, uint8 *id)
+{
+	uint8		hash[QC_HASH_SIZE];
+
+	qc_frame_hash(message, hash);
+	if (!qlog_dedup_known(target, hash, id))
+	{
+		qlog_stage_dedup(target, message, hash, strict);
+		memcpy(id, message->id, QLOG_UUID_SIZE);
+	}
+	else if (strict)
+		qlog_dedup_refuse(message);
 }
 
 void
@@ -38,6 +73,16 @@ qlog_push(const QlogTarget *target, const QlogPayload *payload, uint8 id[QLOG_UU
 	message.data = (const uint8_t *) payload->data;
 	message.data_len = payload->len;
 	qlog_uuid_make(message.id);
+	if (payload->dedup_id != NULL)
+	{
+		message.dedup_id = (const uint8_t *) payload->dedup_id;
+		message.dedup_len = payload->dedup_len;
+		if (target->dedup_us > 0)
+		{
+			push_once(target, &message, payload->strict, id);
+			return;
+		}
+	}
 	qlog_stage_message(target, &message);
 	memcpy(id, message.id, QLOG_UUID_SIZE);
 }

@@ -16,12 +16,21 @@ typedef struct QlogPayload
 	const char *data;
 	uint32		len;
 	bool		binary;			/* otherwise JSON text, checked by the caller */
+	const char *dedup_id;		/* NULL = none */
+	uint16		dedup_len;
+	bool		strict;			/* a duplicate is an error */
 	const char *headers;		/* JSON text, checked by the caller; NULL = none */
 	uint32		headers_len;
 } QlogPayload;
 
-/* Stage it with a new id, which is returned.  54000 when it is larger than qlog.max_message_size. */
+/*
+ * Stage it with a new id, which is returned; with a dedup id that is known, nothing is staged and the id of the first
+ * message is returned (strict: 23505).  54000 when it is larger than qlog.max_message_size.
+ */
 extern void qlog_push(const QlogTarget *target, const QlogPayload *payload,
 					  uint8 id[QLOG_UUID_SIZE]);
+
+/* Take a dedup id out of a text datum, detoasted into the current context when it must be.  22023 when empty or too long. */
+extern void qlog_payload_dedup(QlogPayload *payload, Datum dedup_id);
 
 #endif							/* QLOG_MESSAGE_H */

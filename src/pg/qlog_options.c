@@ -90,11 +90,12 @@ static void
 check_effective(QcOption option, int64 value)
 {
 	if (option == QC_OPT_LEASE || option == QC_OPT_ORDERED || option == QC_OPT_COMPRESSION_LEVEL ||
+		option == QC_OPT_DEDUP_WINDOW ||
 		(option == QC_OPT_RETRY_LIMIT && value == -1))
 		return;
 	qlog_unsupported(psprintf("queue option \"%s\"%s", qc_option_info(option)->name,
 							  option == QC_OPT_RETRY_LIMIT ? " other than -1" : ""),
-					 "Options that have an effect are lease, ordered, compression_level, and retry_limit = -1.");
+					 "Options that have an effect are lease, ordered, compression_level, dedup_window, and retry_limit = -1.");
 }
 
 static void

@@ -42,6 +42,7 @@ state_config(void)
 	{
 		.state_bytes = (uint64) qlog_state_memory * 1024,
 			.index_bytes = (uint64) qlog_index_memory * 1024,
+			.dedup_bytes = (uint64) qlog_dedup_memory * 1024,
 			.max_slots = (uint32) qlog_max_leases_per_cursor,
 			.max_waiters = (uint32) MaxBackends
 	};
@@ -106,6 +107,7 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
 	ConditionVariableInit(&qlog_shared->gate_cv);
+	ConditionVariableInit(&qlog_shared->dedup_cv);
 	qlog_shared->guard_office = qlog_shared->guard_called = -1;
 	pg_atomic_init_u32(&qlog_shared->joint_work, 0);
 	pg_atomic_init_u32(&qlog_shared->confirm_short, 0);

@@ -66,6 +66,7 @@ typedef struct QlogShared
 
 	pg_atomic_uint32 gate;		/* QlogGate */
 	ConditionVariable gate_cv;
+	ConditionVariable dedup_cv; /* claims of dedup ids were given back or settled */
 	QcError		gate_error;		/* valid when the gate is FAILED */
 
 	/* Guards (PROTOCOL.md 2.5, qlog_guard.h), state lock. */

@@ -46,6 +46,7 @@ typedef struct Level
 	int			nest_level;
 	uint32		nops;
 	uint32		ndone;
+	uint32		ndedups;
 	uint32		nchanges;
 	uint32		nholds;
 	uint64		bytes;
@@ -163,6 +164,7 @@ enter(void)
 	level->nest_level = nest_level;
 	level->nops = qlog_stage.nops;
 	level->ndone = qlog_stage.ndone;
+	level->ndedups = qlog_stage.ndedups;
 	level->nchanges = qlog_stage.nchanges;
 	level->nholds = qlog_hold_count();
 	level->bytes = qlog_stage.bytes;
@@ -209,6 +211,17 @@ add_op(uint64 queue, QcOpKind kind)
 	return &staged->op;
 }
 
+static QcOp *
+add_push(const QlogTarget *target)
+{
+	QcOp	   *op = add_op(target->queue, QC_OP_PUSH);
+
+	op->partition = target->partition;
+	op->log = target->log;
+	op->level = target->level;
+	return op;
+}
+
 /* The last operation when this message can simply be put behind it, otherwise NULL. */
 static QcOp *
 open_push(const Level *level, const QlogTarget *target, size_t size)
@@ -218,7 +231,8 @@ open_push(const Level *level, const QlogTarget *target, size_t size)
 	if (qlog_stage.nops == level->nops)
 		return NULL;
 	op = &qlog_stage.ops[qlog_stage.nops - 1].op;
-	if (op->kind != QC_OP_PUSH || op->partition != target->partition ||
+	if (op->kind != QC_OP_PUSH || qlog_stage.ops[qlog_stage.nops - 1].alone ||
+		op->partition != target->partition ||
 		op->level != target->level ||
 		!arena_follows(&frames, op->frames + op->frames_len, size) ||
 		!arena_follows(&hashes, op->hashes + (size_t) op->count * QC_HASH_SIZE, QC_HASH_SIZE))
@@ -257,13 +271,30 @@ qlog_stage_message(const QlogTarget *target, const QcMessage *message)
 
 	Assert(size > 0);
 	if (op == NULL)
-	{
-		op = add_op(target->queue, QC_OP_PUSH);
-		op->partition = target->partition;
-		op->log = target->log;
-		op->level = target->level;
-	}
+		op = add_push(target);
 	put_message(op, message, size);
+}
+
+void
+qlog_stage_dedup(const QlogTarget *target, const QcMessage *message, const uint8 *hash, bool strict)
+{
+	uint64		size = qc_frame_size(message);
+	QlogDedup  *dedup;
+
+	(void) enter_with(size + QC_HASH_SIZE + sizeof(QlogDedup));
+	qlog_stage.dedups = grow(qlog_stage.dedups, qlog_stage.ndedups, &qlog_stage.maxdedups,
+							 sizeof(QlogDedup), 8);
+	put_message(add_push(target), message, size);
+	qlog_stage.ops[qlog_stage.nops - 1].alone = true;
+	dedup = &qlog_stage.dedups[qlog_stage.ndedups++];
+	dedup->op = qlog_stage.nops - 1;
+	dedup->strict = strict;
+	dedup->queue = target->queue;
+	dedup->partition = target->partition;
+	dedup->window_us = target->dedup_us;
+	memcpy(dedup->hash, hash, QC_HASH_SIZE);
+	memcpy(dedup->id, message->id, QC_ID_SIZE);
+	qlog_stage.bytes += sizeof(QlogDedup);
 }
 
 void
@@ -467,6 +498,7 @@ qlog_stage_subabort(int nest_level)
 	Assert(level->nest_level == nest_level);
 	qlog_stage.nops = level->nops;
 	qlog_stage.ndone = level->ndone;
+	qlog_stage.ndedups = level->ndedups;
 	qlog_stage.nchanges = level->nchanges;
 	qlog_stage.bytes = level->bytes;
 	arena_cut(&frames, level->frames);

@@ -38,6 +38,7 @@ typedef struct QlogTarget
 	uint64		partition;
 	uint64		log;
 	int			level;			/* zstd, 0 = off */
+	int64		dedup_us;		/* window within which dedup ids count, 0 = they do not */
 } QlogTarget;
 
 /* A catalog change that only this transaction sees until it commits. */
@@ -75,7 +76,21 @@ typedef struct QlogStaged
 	uint64		queue;
 	QcEffectKind effect;		/* of an effect without items, and of queue_alter */
 	bool		superseded;		/* by a later queue_alter */
+	bool		alone;			/* one message with a dedup id: no other one is put behind it */
+	bool		dropped;		/* a message with this dedup id has come first */
 } QlogStaged;
+
+/* A push with a dedup id. */
+typedef struct QlogDedup
+{
+	uint32		op;				/* its number */
+	bool		strict;			/* a duplicate refuses the transaction */
+	uint64		queue;
+	uint64		partition;		/* for which the id counts */
+	int64		window_us;
+	uint8		hash[QC_HASH_SIZE];
+	uint8		id[QC_ID_SIZE]; /* of the message */
+} QlogDedup;
 
 /*
  * Everything staged.	 Arrays are in the order of the calls.
@@ -88,6 +103,9 @@ typedef struct QlogStage
 	QlogDone   *done;
 	uint32		ndone;
 	uint32		maxdone;
+	QlogDedup  *dedups;
+	uint32		ndedups;
+	uint32		maxdedups;
 	QlogChange *changes;
 	uint32		nchanges;
 	uint32		maxchanges;
@@ -105,6 +123,10 @@ extern MemoryContext qlog_stage_context(void);
  * passed its PRE_COMMIT.	They copy what they are given.
  */
 extern void qlog_stage_message(const QlogTarget *target, const QcMessage *message);
+
+/* A message with a dedup id, which qlog_dedup_known() did not know; strict: as QlogDedup.strict. */
+extern void qlog_stage_dedup(const QlogTarget *target, const QcMessage *message, const uint8 *hash,
+							 bool strict);
 
 /* Positions of a lease are done at COMMIT; the caller has found them in the lease. */
 extern void qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nranges);

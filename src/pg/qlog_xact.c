@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
+#include "qlog_dedup.h"
 #include "qlog_guc.h"
 #include "qlog_hold.h"
 #include "qlog_report.h"
@@ -113,6 +114,8 @@ contains(const uint64 *ids, uint32 n, uint64 id)
 static bool
 remains(const QlogStaged *staged, const Dropped *dropped)
 {
+	if (staged->dropped)
+		return false;
 	if (dropped->nall == 0 || staged->queue == 0)
 		return true;
 	if (contains(dropped->own, dropped->nown, staged->queue))
@@ -383,6 +386,7 @@ pre_commit(void)
 		return;
 	}
 	qlog_gate_check();
+	qlog_dedup_claim();
 	if (qlog_wal_carry == QLOG_WAL_CARRY_ALL)
 		(void) GetTopTransactionId();
 	xid = U64FromFullTransactionId(GetTopFullTransactionIdIfAny());
@@ -401,6 +405,7 @@ pre_commit(void)
 		qlog_report(ERROR, &err, "could not commit queue work");
 	}
 	plan->pid = (uint32) MyProcPid;
+	qlog_dedup_attach(plan);
 	create_logs(&dropped);
 	pin_leases();
 	plan_begun = true;
@@ -415,6 +420,7 @@ end_transaction(void)
 	plan_begun = catalog_changed = false;
 	leases = NULL;
 	nleases = npinned = 0;
+	qlog_dedup_forget();
 	qlog_stage_reset();
 }
 
@@ -424,6 +430,7 @@ commit(void)
 {
 	if (plan_begun)
 		qlog_commit_event(plan);
+	qlog_dedup_end(plan_begun);
 	if (catalog_changed)
 		pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
 	qlog_hold_commit();
@@ -435,6 +442,7 @@ rollback(void)
 {
 	if (plan_begun)
 		qlog_commit_abort(plan);
+	qlog_dedup_end(plan_begun && plan->seq != 0);
 	unpin_leases();
 	abandon_logs();
 	qlog_hold_abort(0);

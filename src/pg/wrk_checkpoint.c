@@ -230,6 +230,7 @@ work_until_due(QlogWorker *worker, int64 due)
 		long		left = (long) ((due - qlog_monotonic()) / 1000) + 1;
 		bool		busy = qlog_upkeep_dropped();
 
+		busy = qlog_upkeep_dedups() || busy;
 		busy = qlog_upkeep_extend(worker) || busy;
 		(void) dirty(&urgent);
 		if (!busy && !urgent)

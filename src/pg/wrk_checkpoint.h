@@ -23,6 +23,7 @@ extern void qlog_store_path(char path[MAXPGPATH]);
 
 /* wrk_upkeep.c: what is done between checkpoints.	Each returns whether it did, or left, anything. */
 extern bool qlog_upkeep_dropped(void);
+extern bool qlog_upkeep_dedups(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 
 /* Write the .qidx of one closed file that has none yet. */

@@ -27,6 +27,7 @@
 #include "qlog_rmgr.h"
 #include "qlog_stop.h"
 
+#include "../core/qc_dedup_rebuild.h"
 #include "../core/qc_dir.h"
 #include "../core/qc_recover.h"
 #include "../core/qc_rows.h"
@@ -320,6 +321,40 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	return status;
 }
 
+static void *
+cache_alloc(void *context, size_t size)
+{
+	(void) context;
+	return malloc(size);
+}
+
+static void
+cache_release(void *context, void *buffer)
+{
+	(void) context;
+	free(buffer);
+}
+
+/* Dedup ids are stored nowhere but in the messages. */
+static QcStatus
+rebuild_dedups(QlogWorker *worker, QcError *err)
+{
+	QcReadCache cache;
+	uint32_t	damaged;
+	QcStatus	status;
+
+	qlog_worker_state(worker, "recovering: dedup ids");
+	qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
+	status = qc_dedup_rebuild(qlog_state, &cache, qlog_now(), &damaged, err);
+	qc_read_end(&cache);
+	if (damaged > 0)
+		ereport(WARNING,
+				(errmsg_plural("qlog: %u queue is out of service, because its dedup ids could not be read",
+							   "qlog: %u queues are out of service, because their dedup ids could not be read",
+							   damaged, damaged)));
+	return status;
+}
+
 static void
 log_ready(const QcRecover *recover, int64 began)
 {
@@ -363,6 +398,8 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 		status = remove_stash(err);
 		QLOG_STOP("recovery-after-stash-removal");
 	}
+	if (status == QC_OK)
+		status = rebuild_dedups(worker, err);
 	if (status == QC_OK)
 		log_ready(&recover, began);
 	return status;

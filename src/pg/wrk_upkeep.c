@@ -15,6 +15,7 @@
 #include "qlog_io.h"
 
 #include "../core/qc_catalog.h"
+#include "../core/qc_dedup.h"
 #include "../core/qc_group.h"
 
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
@@ -29,6 +30,17 @@ qlog_upkeep_dropped(void)
 	more = (qlog_state->dead_groups != 0 && qc_group_sweep(qlog_state, SWEEP_ROWS)) || more;
 	qlog_unlock_state();
 	return more;
+}
+
+bool
+qlog_upkeep_dedups(void)
+{
+	bool		freed;
+
+	qlog_lock_state();
+	freed = qc_dedup_sweep(qlog_state, qlog_now(), SWEEP_ROWS);
+	qlog_unlock_state();
+	return freed;
 }
 
 /*

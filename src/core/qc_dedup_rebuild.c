@@ -1,0 +1,130 @@
+/*
+ * qc_dedup_rebuild.c
+ *		Dedup ids after a start: read again from the logs.
+ *
+ * Only queues that had a dedup id pushed within their window are concerned, and of their logs only the records from then
+ * on.  Every entry is decided by now, so a message counts when it is visible.
+ */
+#include "qc_dedup_rebuild.h"
+
+#include "qc_cursor.h"
+#include "qc_dedup.h"
+#include "qc_log.h"
+
+/* Enter the dedup ids of one record that are within the window of its queue. */
+static QcStatus
+rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
+			   const QcLocation *location, int64_t now, QcError *err)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
+
+	for (uint64_t p = location->first; p < location->first + location->count; p++)
+	{
+		QcMessage	message;
+		uint8_t		hash[QC_HASH_SIZE];
+		int64_t		created_at;
+		QcStatus	status;
+
+		if (p >= partition->stable || qc_skip_aborted(st, partition, p) != p)
+			continue;
+		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
+		if (status != QC_OK)
+			return status;
+		if (now - created_at >= queue->options.value[QC_OPT_DEDUP_WINDOW])
+			return QC_OK;
+		if (message.dedup_len == 0)
+			continue;
+		qc_frame_hash(&message, hash);
+		if (!qc_dedup_load(st, queue, partition->id, hash, message.id, created_at))
+			return qc_error_set(err, QC_FULL,
+								"qlog.dedup_memory is too small for the dedup ids in the logs");
+	}
+	return QC_OK;
+}
+
+/* Put the queue of a partition out of service, or all queues of the log. */
+static void
+damage(QcState *st, const QcPartition *partition, const QcLocation *location, uint32_t *damaged)
+{
+	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
+	{
+		if (queue->log_id != location->log || queue->damaged ||
+			(partition != NULL && QC_REF(st, queue) != partition->queue))
+			continue;
+		queue->damaged = 1;
+		queue->damage_file = location->file;
+		queue->damage_position = location->position;
+		qc_dirty_queue(st, queue);
+		(*damaged)++;
+	}
+}
+
+static QcStatus
+rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint32_t *damaged,
+			QcError *err)
+{
+	QcReadWalk	walk = {.log = log->id, .since = log->dedup_since};
+	QcLocation	location = {.log = log->id};
+	uint64_t	id;
+	QcStatus	status;
+
+	while ((status = qc_read_walk(cache, &walk, &id, &location, err)) == QC_OK)
+	{
+		QcPartition *partition = qc_partition_by_id(st, id);
+		const QcQueue *queue = partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
+
+		if (queue == NULL || partition->lane != QC_LANE_NONE || queue->damaged ||
+			queue->state == QC_QUEUE_DEAD)
+			continue;
+		status = rebuild_record(st, cache, partition, &location, now, err);
+		if (status == QC_DAMAGED)
+			damage(st, partition, &location, damaged);
+		else if (status != QC_OK)
+			return status;
+	}
+	if (status == QC_END)
+		return QC_OK;
+	if (status == QC_DAMAGED)
+	{
+		location.file = walk.file;
+		location.position = err->position;
+		damage(st, NULL, &location, damaged);
+		return QC_OK;
+	}
+	return status;
+}
+
+/* Since when each log may hold dedup ids that are within the window of their queue. */
+static void
+find_windows(QcState *st, int64_t now)
+{
+	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+		log->dedup_since = now;
+	for (const QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
+	{
+		QcLog	   *log = qc_log_by_id(st, queue->log_id);
+		int64_t		since = now - queue->options.value[QC_OPT_DEDUP_WINDOW];
+
+		if (log != NULL && !queue->damaged && queue->state != QC_QUEUE_DEAD &&
+			queue->last_dedup > since && since < log->dedup_since)
+			log->dedup_since = since;
+	}
+}
+
+QcStatus
+qc_dedup_rebuild(QcState *st, QcReadCache *cache, int64_t now, uint32_t *damaged, QcError *err)
+{
+	QcStatus	status = QC_OK;
+
+	*damaged = 0;
+	find_windows(st, now);
+	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL && status == QC_OK;
+		 log = QC_AT(st, QcLog, log->next))
+	{
+		if (log->dedup_since < now)
+			status = rebuild_log(st, cache, log, now, damaged, err);
+	}
+	return status;
+}
