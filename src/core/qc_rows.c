@@ -38,8 +38,6 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
-			return 3;
-		case QC_ROW_MARK:
 		case QC_ROW_LEASE:
 		case QC_ROW_OPEN:
 			return 3;
