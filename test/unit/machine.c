@@ -42,8 +42,11 @@ void
 machine_begin_small(Machine *m, uint64_t state_bytes)
 {
 	memset(m, 0, sizeof(*m));
-	m->config = (QcStateConfig) {.state_bytes = state_bytes, .index_bytes = 4u << 20,
-		.dedup_bytes = 64u << 10};
+	m->config = (QcStateConfig)
+	{
+		.state_bytes = state_bytes, .index_bytes = 4u << 20,
+		.dedup_bytes = 64u << 10
+	};
 	m->now = 1000000000;
 	m->monotonic = 5000000;
 	lay_out(m);
