@@ -53,6 +53,13 @@ is_paused(const QcState *st, const QcGroup *group)
 	return (QC_AT(st, QcQueue, group->queue)->flags & QC_QUEUE_NO_POP) != 0;
 }
 
+/* Would a pop find something, or have to look where the group has not looked? */
+static bool
+is_deliverable(const QcState *st, const QcGroup *group)
+{
+	return !is_paused(st, group) && (group->ready.head != 0 || group->unscanned > 0);
+}
+
 /* Messages of the competing partition that can be taken now; where transactions have aborted, maybe more. */
 static uint64_t
 competing_messages(const QcState *st, const QcCursor *cursor)
@@ -71,11 +78,13 @@ competing_messages(const QcState *st, const QcCursor *cursor)
 static bool
 covered(QcState *st, const QcGroup *group)
 {
-	uint64_t	ordered = 0;
+	uint64_t	ordered = group->unscanned > 0;
 	uint64_t	competing = 0;
 
 	if (is_paused(st, group))
 		return true;
+	if (ordered > group->nclaims)
+		return false;
 	for (const QcCursor *cursor = QC_AT(st, QcCursor, group->ready.head); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->ready.next))
 	{
@@ -343,7 +352,7 @@ qc_wait_popped(QcState *st, uint32_t process, QcGroup *group, bool took)
 		qc_wait_end(st, process);
 	if (group->nclaims == 0)
 		return;
-	if (group->ready.head == 0)
+	if (!is_deliverable(st, group))
 		end_told(st, group, UINT32_MAX);
 	else if (took && !mine)
 		end_told(st, group, 1); /* it stood for no more than what was taken */
@@ -355,8 +364,7 @@ qc_wait_tell(QcState *st, uint32_t process, QcGroup *group, int64_t monotonic)
 	QcWaiter   *waiter = qc_waiter(st, process);
 	QcWaitFor	what = {.group = group, .weight = 1};
 
-	if (is_claim(waiter) && waiter->group == QC_REF(st, group) && group->ready.head != 0 &&
-		!is_paused(st, group))
+	if (is_claim(waiter) && waiter->group == QC_REF(st, group) && is_deliverable(st, group))
 		drop_claim(st, waiter);
 	else
 	{

@@ -21,6 +21,9 @@
  * messages as its process asks for (its weight).  When both kinds are deliverable a claim counts for one, since nobody
  * knows where it will go; who has popped less than all that wakes the next one at once.
  *
+ * Messages in partitions that the group has not looked at (qc_group.h) count as one delivery: one process looks, and what
+ * it finds and does not take wakes others.
+ *
  * While pops of a queue are paused nothing of it is deliverable.
  *
  * All functions: state lock.  Nothing here fails, allocates or is stored.

@@ -3,6 +3,7 @@
  *		Waiting: who is woken, by what, and how often; no wake-up is lost, whatever happens in whatever order.
  */
 #include "../sim/sim_random.h"
+#include "qc_group.h"
 #include "qc_timer.h"
 #include "unit.h"
 #include "waiting.h"
@@ -326,6 +327,42 @@ a_paused_queue_wakes_nobody(void)
 }
 
 static void
+a_group_that_has_not_looked(void)
+{
+	QcStr		name = {(const uint8_t *) "g", 1};
+	uint64_t	asked[QC_POP_UNSCANNED_MAX];
+	uint32_t	nasked;
+
+	waiting_begin(&w);
+	waiting_push(&w, 1, 1);
+	waiting_push(&w, 2, 1);
+	waiting_push(&w, 0, 2);
+	w.group = qc_group_make(w.st, w.queue, 7, &name, QC_START_OLDEST, 0, false);
+	qc_group_open(w.st, w.group);
+	CHECK_U64(w.group->unscanned, 4);
+
+	/* One looks. */
+	CHECK(waiting_tell(&w, 0));
+	CHECK(!waiting_tell(&w, 1));
+	CHECK(!waiting_tell(&w, 2));
+	CHECK_U64(waiting_unlock(&w), 0);
+	qc_wait_end(w.st, 0);
+	CHECK_U64(waiting_unlock(&w), 1);
+	expect_latches(1, 1);
+	CHECK(waiting_tell(&w, 1));
+
+	/* What it finds wakes the others. */
+	list(3, 4, ANY, 1);
+	CHECK(qc_mem_reserve(&w.st->mem, QC_CLASS_CURSOR, WAITING_PARTITIONS, QC_URGENCY_DELIVERS));
+	(void) qc_group_scan(w.st, w.group, asked, &nasked);
+	CHECK_U64(nasked, 0);
+	CHECK_U64(w.group->unscanned, 0);
+	CHECK_U64(waiting_unlock(&w), 3);
+	expect_latches(2, 3);
+	waiting_end(&w);
+}
+
+static void
 a_dropped_queue_wakes_all(void)
 {
 	waiting_begin(&w);
@@ -537,6 +574,7 @@ main(void)
 	UNIT_RUN(who_is_told);
 	UNIT_RUN(pops_elsewhere_end_claims_of_the_told);
 	UNIT_RUN(a_paused_queue_wakes_nobody);
+	UNIT_RUN(a_group_that_has_not_looked);
 	UNIT_RUN(a_dropped_queue_wakes_all);
 	for (uint64_t seed = 1; seed <= 20; seed++)
 	{
