@@ -4,7 +4,8 @@
  *
  * Frames, hashes and effects stand in arenas: rows of chunks that are filled from the front and cut from the back.
  * A push to the same partition as the one before it, in the same subtransaction, only makes that operation longer,
- * so a batch of messages is one operation.
+ * so a batch of messages is one operation.  Each arena keeps one chunk between transactions: blocks of this size would
+ * otherwise go back to the kernel, and come from it page by page, with every transaction.
  */
 #include "qlog_stage.h"
 
@@ -17,6 +18,7 @@
 #define CONTEXT_SIZE	32768	/* kept between transactions */
 #define CHUNK_MIN		4096
 #define CHUNK_MAX		(1024 * 1024)
+#define CHUNK_KEPT		(256 * 1024)	/* largest one that is kept between transactions */
 
 typedef struct Chunk
 {
@@ -58,8 +60,10 @@ QlogStage	qlog_stage;
 
 static MemoryContext context;
 static bool context_used;
+static MemoryContext arena_context; /* of all chunks, made with the first one */
 static Arena frames = {NULL, CHUNK_MIN};
 static Arena hashes = {NULL, CHUNK_MIN / 4};
+static Arena plans = {NULL, CHUNK_MIN};
 static Level *levels;
 static uint32 nlevels;
 static uint32 maxlevels;
@@ -100,26 +104,55 @@ arena_follows(const Arena *arena, const uint8 *end, size_t size)
 	return top != NULL && end == CHUNK_BYTES(top) + top->used && size <= top->size - top->used;
 }
 
+/* A chunk on top of the arena that has room for size bytes; NULL = no memory. */
+static Chunk *
+arena_grow(Arena *arena, size_t size)
+{
+	Chunk	   *top = arena->top;
+	size_t		next = top == NULL ? arena->first_size : Min(top->size * 2, CHUNK_MAX);
+	Chunk	   *chunk;
+
+	/* Raises at most for the first operation ever staged, never for a plan. */
+	if (arena_context == NULL)
+		arena_context = AllocSetContextCreate(TopMemoryContext, "qlog staged", ALLOCSET_SMALL_SIZES);
+	next = Max(next, size);
+	chunk = MemoryContextAllocExtended(arena_context, sizeof(Chunk) + next,
+									   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (chunk == NULL)
+		return NULL;
+	chunk->previous = top;
+	chunk->size = next;
+	chunk->used = 0;
+	arena->top = chunk;
+	return chunk;
+}
+
+/* NULL = no memory. */
 static uint8 *
-arena_take(Arena *arena, size_t size)
+arena_try(Arena *arena, size_t size)
 {
 	Chunk	   *top = arena->top;
 	uint8	   *bytes;
 
 	if (top == NULL || size > top->size - top->used)
-	{
-		size_t		next = top == NULL ? arena->first_size : Min(top->size * 2, CHUNK_MAX);
-		Chunk	   *chunk;
-
-		next = Max(next, size);
-		chunk = MemoryContextAllocHuge(qlog_stage_context(), sizeof(Chunk) + next);
-		chunk->previous = top;
-		chunk->size = next;
-		chunk->used = 0;
-		arena->top = top = chunk;
-	}
+		top = arena_grow(arena, size);
+	if (top == NULL)
+		return NULL;
 	bytes = CHUNK_BYTES(top) + top->used;
 	top->used += size;
+	return bytes;
+}
+
+static uint8 *
+arena_take(Arena *arena, size_t size)
+{
+	uint8	   *bytes = arena_try(arena, size);
+
+	if (bytes == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Queue work of the transaction needs %zu bytes more.", size)));
 	return bytes;
 }
 
@@ -143,6 +176,28 @@ arena_cut(Arena *arena, Mark mark)
 	}
 	if (mark.chunk != NULL)
 		mark.chunk->used = mark.used;
+}
+
+/* Empty the arena; its newest chunk that is not too large stays. */
+static void
+arena_reset(Arena *arena)
+{
+	while (arena->top != NULL && (arena->top->previous != NULL || arena->top->size > CHUNK_KEPT))
+	{
+		Chunk	   *chunk = arena->top;
+		Chunk	   *previous = chunk->previous;
+
+		if (previous != NULL && chunk->size <= CHUNK_KEPT)
+		{
+			chunk->previous = previous->previous;
+			pfree(previous);
+			continue;
+		}
+		arena->top = previous;
+		pfree(chunk);
+	}
+	if (arena->top != NULL)
+		arena->top->used = 0;
 }
 
 /* Level of the current subtransaction, opened at its first use. */
@@ -420,6 +475,12 @@ is_named(const QlogChange *change, QlogName name)
 	return change->name_len == name.len && memcmp(change->name, name.text, name.len) == 0;
 }
 
+void *
+qlog_stage_alloc(size_t size)
+{
+	return arena_try(&plans, MAXALIGN(size));
+}
+
 const QlogChange *
 qlog_stage_find_queue(QlogName name)
 {
@@ -511,7 +572,9 @@ qlog_stage_reset(void)
 {
 	qlog_hold_forget();
 	memset(&qlog_stage, 0, sizeof(qlog_stage));
-	frames.top = hashes.top = NULL;
+	arena_reset(&frames);
+	arena_reset(&hashes);
+	arena_reset(&plans);
 	levels = NULL;
 	nlevels = maxlevels = 0;
 	if (context_used)

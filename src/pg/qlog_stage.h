@@ -118,6 +118,9 @@ extern QlogStage qlog_stage;
 /* Memory that lives until the end of the transaction, made at first use. */
 extern MemoryContext qlog_stage_context(void);
 
+/* Memory for the plan, until the end of the transaction; NULL when there is none.	Never raises. */
+extern void *qlog_stage_alloc(size_t size);
+
 /*
  * All of these may raise 54000 when qlog.max_transaction_bytes would be exceeded, and 25000 when the transaction has
  * passed its PRE_COMMIT.	They copy what they are given.

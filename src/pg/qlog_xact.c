@@ -36,8 +36,7 @@ static void *
 plan_alloc(void *context, size_t size)
 {
 	(void) context;
-	return MemoryContextAllocExtended(qlog_stage_context(), size,
-									  MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	return qlog_stage_alloc(size);
 }
 
 static int
