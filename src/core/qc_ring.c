@@ -11,6 +11,7 @@
 
 #define ROUND16(n) (((n) + 15) / 16 * 16)
 #define SLICES_MAX 256
+#define PAGE 4096
 
 _Static_assert(sizeof(QcRingEntry) == 32 && sizeof(QcPart) == 32, "ring layout");
 
@@ -63,6 +64,16 @@ qc_ring_has_room(const QcRing *ring, uint64_t need)
 
 	assert(need <= qc_ring_need_max(ring));
 	return used + need + (to_end < need ? to_end : 0) <= ring->size;
+}
+
+void
+qc_ring_touch(QcRing *ring, uint64_t need)
+{
+	uint64_t	head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+	for (uint64_t at = 0; at < need; at += PAGE)
+		(void) *(volatile uint8_t *) (buffer(ring) + (head + at) % ring->size);
+	(void) *(volatile uint8_t *) (buffer(ring) + (head + need) % ring->size);
 }
 
 QcRingEntry *

@@ -68,6 +68,13 @@ qc_ring_need_max(const QcRing *ring)
 /* Is there room now?  If not, qc_ring_write through the last reserved seq makes it.  State lock. */
 extern bool qc_ring_has_room(const QcRing *ring, uint64_t need);
 
+/*
+ * Look at the pages where the next entry of this size will probably stand.  A process that has not seen them yet takes the
+ * page faults here, before it holds the lock under which qc_ring_take writes there, and reading maps several pages at once.
+ * No lock.
+ */
+extern void qc_ring_touch(QcRing *ring, uint64_t need);
+
 /* Take room that is there (qc_ring_has_room under the same lock). parts and bytes follow the header. */
 extern QcRingEntry *qc_ring_take(QcRing *ring, uint64_t need, uint64_t seq, uint32_t nparts);
 extern void qc_ring_fill(QcRingEntry *entry);	/* bytes and parts are complete */

@@ -61,6 +61,7 @@ qlog_lock_for(const QcPlan *plan)
 	QcError		err;
 
 	Assert(CritSectionCount > 0 && plan->credited);
+	qc_ring_touch(qlog_ring, plan->ring_need);
 	for (;;)
 	{
 		uint64		seq;
