@@ -6,5 +6,4 @@ SELECT outcome(statement) FROM unnest(ARRAY[
 	$$SELECT queue_push_batch_bytea('unsupported', ARRAY['1'::bytea], deliver_at => now())$$]) AS statement;
 SELECT count(*) FROM qlog_queues WHERE queue = 'unsupported';
 SELECT queue_push('unsupported', '1') IS NOT NULL AS pushed;
-SELECT outcome($$SELECT queue_pop('unsupported', consumer_group => 'g')$$);
 SELECT ready, leased FROM depth WHERE queue = 'unsupported';

@@ -452,6 +452,7 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 		case QC_EFFECT_SEEK:
 			needs->nitems += effect->u.seek.mode == QC_SEEK_GROUP ? 1 : effect->nitems;
 			needs->ngroups += effect->u.seek.mode == QC_SEEK_GROUP;
+			needs->nsought += effect->nitems;
 			break;
 		case QC_EFFECT_PURGE:
 			needs->nitems++;

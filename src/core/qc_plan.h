@@ -93,8 +93,7 @@ typedef struct QcPlanNeeds
 								 * the credit, and again by the reservation */
 	uint32_t	nspare;			/* ... cursors for others' pushes, whose credit is older than a new
 								 * group */
-	uint32_t	nstarts;		/* cursors that a pop may make: QC_POP_UNSCANNED_MAX, or one for
-								 * its partition */
+	uint32_t	nsought;		/* cursors of partitions that are sought */
 	uint32_t	nslots;			/* deliver */
 	uint32_t	nleases;
 	uint32_t	nalters;

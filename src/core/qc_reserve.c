@@ -41,7 +41,7 @@ wants_of(const QcPlan *plan)
 	wants.n[QC_CLASS_LOG] = needs->nqueues;
 	wants.n[QC_CLASS_GROUP] = needs->nqueues + needs->ngroups;
 	wants.n[QC_CLASS_PARTITION] = needs->nqueues + needs->npartitions;
-	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors + needs->nspare + needs->nstarts;
+	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors + needs->nspare + needs->nsought;
 	wants.n[QC_CLASS_SLOT] = needs->nslots;
 	wants.n[QC_CLASS_LEASE] = needs->nleases;
 	wants.n[QC_CLASS_TIMER] = needs->nleases;
@@ -240,22 +240,20 @@ release_logs(QcState *st, const QcPlan *plan)
 		qc_log_uncredit(st, qc_log_by_id(st, plan->logs[l]), plan->log_bytes[l]);
 }
 
-/* Cursors that an effect makes: one for each group of a new partition, one for each partition that is sought.  context: QcPlan */
+/* Cursors of a new partition, one for each group.	context: QcPlan */
 static void
 count_effect(QcState *st, const QcEffect *effect, void *context)
 {
 	QcPlan	   *plan = context;
 	QcQueue    *queue;
 
-	if (effect->kind == QC_EFFECT_PARTITION_CREATE &&
-		effect->u.partition_create.lane == QC_LANE_NONE)
-	{
-		/* A queue of this very entry has its default group only. */
-		queue = qc_queue_by_id(st, effect->u.partition_create.queue);
-		plan->needs.ncursors += queue == NULL ? 1 : queue->ngroups + queue->coming;
-	}
-	else if (effect->kind == QC_EFFECT_SEEK)
-		plan->needs.ncursors += effect->nitems;
+	if (effect->kind != QC_EFFECT_PARTITION_CREATE ||
+		effect->u.partition_create.lane != QC_LANE_NONE)
+		return;
+
+	/* A queue of this very entry has its default group only. */
+	queue = qc_queue_by_id(st, effect->u.partition_create.queue);
+	plan->needs.ncursors += queue == NULL ? 1 : queue->ngroups + queue->coming;
 }
 
 static void

@@ -17,9 +17,12 @@
 #include "qlog_commit.h"
 #include "qlog_fetch.h"
 #include "qlog_lookup.h"
+#include "qlog_position.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_cursor.h"
+#include "../core/qc_group.h"
+#include "../core/qc_purge.h"
 
 /* Arguments. */
 enum
@@ -63,15 +66,6 @@ typedef struct Peek
 	uint32		nspots;
 } Peek;
 
-/* On the core's clock, where the infinities lie outside. */
-static int64
-unix_time(TimestampTz instant)
-{
-	if (TIMESTAMP_IS_NOBEGIN(instant))
-		return PG_INT64_MIN;
-	return TIMESTAMP_IS_NOEND(instant) ? PG_INT64_MAX : qlog_unix_us(instant);
-}
-
 /* Check the arguments and find the queue. */
 static void
 peek_arguments(FunctionCallInfo fcinfo, Peek *peek)
@@ -98,33 +92,84 @@ peek_arguments(FunctionCallInfo fcinfo, Peek *peek)
 	}
 	if (!PG_ARGISNULL(ARG_FROM_TIME))
 	{
-		peek->from_time = unix_time(PG_GETARG_TIMESTAMPTZ(ARG_FROM_TIME));
+		peek->from_time = qlog_position_time(PG_GETARG_TIMESTAMPTZ(ARG_FROM_TIME));
 		peek->all = peek->by_time = true;
 	}
 	qlog_queue_get(peek->name, QLOG_POP, &peek->queue);
 }
 
-static QcCursor *
-default_cursor(const QcPartition *partition)
+/* Where the default group stands in a partition. */
+typedef struct Standing
+{
+	const QcCursor *cursor;		/* NULL = nothing in flight */
+	bool		stale;			/* of the slots only those leased are there */
+	uint64		first;			/* lowest position to be done */
+	uint64		fetch;			/* from here on nothing has been delivered */
+	bool		by_time;		/* only messages pushed at `time` or later are to be done */
+	int64		time;
+} Standing;
+
+/* Next slot that is there, from this one on. */
+static const QcSlot *
+there(const Standing *standing, QcRef ref)
+{
+	const QcSlot *slot = QC_AT(qlog_state, QcSlot, ref);
+
+	while (slot != NULL && standing->stale && slot->state != QC_SLOT_LEASED)
+		slot = QC_AT(qlog_state, QcSlot, slot->of_cursor.next);
+	return slot;
+}
+
+/* State lock, at least shared: nothing is brought up to date. */
+static Standing
+stand(const QcPartition *partition)
 {
 	QcQueue    *queue = QC_AT(qlog_state, QcQueue, partition->queue);
+	QcGroup    *group = qc_group_default(qlog_state, queue);
+	QcCursor   *cursor = group == NULL ? NULL : qc_cursor_of(qlog_state, partition, group);
+	uint64		start = qc_partition_start(qlog_state, partition);
+	Standing	standing = {.stale = qc_partition_stale(qlog_state, partition),
+		.first = start, .fetch = start};
+	const QcSlot *slot;
 
-	return qc_cursor_of(qlog_state, partition,
-						qc_group_default(qlog_state, queue));
+	if (cursor != NULL && cursor->fetch != QC_UNSET)
+	{
+		standing.cursor = cursor;
+		standing.first = standing.fetch = Max(cursor->fetch, start);
+		slot = there(&standing, cursor->slots.head);
+		if (slot != NULL)
+			standing.first = slot->position;
+	}
+	else if (group != NULL && !qc_group_start(group, partition, &standing.fetch))
+	{
+		standing.by_time = true;
+		standing.time = group->start_at;
+		standing.fetch = start;
+	}
+	else if (group != NULL)
+		standing.first = standing.fetch = Max(standing.fetch, start);
+	return standing;
 }
 
 /* Make a partition the current one unless it has nothing to show.	State lock. */
 static void
 open_partition(Peek *peek, const QcPartition *partition)
 {
-	QcCursor   *cursor = default_cursor(partition);
+	Standing	standing;
 
-	if (partition->lane != QC_LANE_NONE || cursor == NULL)
+	if (partition->lane != QC_LANE_NONE)
 		return;
-	peek->at = peek->all ? peek->from_position : qc_cursor_committed(qlog_state, cursor);
+	standing = stand(partition);
+	peek->at = peek->all ? Max(peek->from_position, qc_partition_start(qlog_state, partition)) :
+		standing.first;
 	peek->stable = partition->stable;
 	if (peek->at >= peek->stable)
 		return;
+	if (!peek->all)
+	{
+		peek->by_time = standing.by_time;
+		peek->from_time = standing.time;
+	}
 	peek->current = partition->id;
 	memcpy(peek->current_name, qc_name_at(qlog_state, partition->name), partition->name_len);
 	peek->current_name_len = partition->name_len;
@@ -167,29 +212,35 @@ static void
 note_messages(Peek *peek)
 {
 	QcPartition *partition = qc_partition_by_id(qlog_state, peek->current);
-	QcCursor   *cursor = partition == NULL ? NULL : default_cursor(partition);
-	QcSlot	   *slot = cursor == NULL ? NULL : QC_AT(qlog_state, QcSlot, cursor->slots.head);
+	Standing	standing = {0};
+	const QcSlot *slot = NULL;
 	QcRef		hint = 0;
 
 	peek->nspots = 0;
 	peek->seq = qlog_state->seq;
-	if (cursor == NULL)
+	if (partition == NULL)
+	{
 		peek->at = peek->stable;
+		return;
+	}
+	standing = stand(partition);
+	if (standing.cursor != NULL)
+		slot = there(&standing, standing.cursor->slots.head);
 	while (peek->at < peek->stable && peek->nspots < Min(peek->left, MESSAGES_STEP))
 	{
 		uint64		p = qc_skip_aborted(qlog_state, partition, peek->at);
 		uint32		attempt = 0;
 
 		while (slot != NULL && slot->position < p)
-			slot = QC_AT(qlog_state, QcSlot, slot->of_cursor.next);
+			slot = there(&standing, slot->of_cursor.next);
 		if (slot != NULL && slot->position == p)
 			attempt = slot->attempt;
-		else if (p < cursor->fetch)
+		else if (p < standing.fetch)
 		{
 			attempt = ATTEMPT_UNKNOWN;
 			if (!peek->all)
 			{
-				peek->at = slot == NULL ? cursor->fetch : slot->position;
+				peek->at = slot == NULL ? standing.fetch : slot->position;
 				continue;
 			}
 		}
@@ -197,63 +248,6 @@ note_messages(Peek *peek)
 		if (p < peek->stable)
 			qlog_spot_note(partition, p, attempt, &hint, &peek->spots[peek->nspots++]);
 	}
-}
-
-/* When the first message at or above p was pushed; *p is moved to it, to the stable end when there is none. */
-static int64
-time_at(Peek *peek, uint64 *p)
-{
-	QcPartition *partition;
-	QcRef		hint = 0;
-	QlogSpot	spot;
-	QcMessage	message;
-	int64_t		created_at;
-	uint64		seq;
-	bool		found = false;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	partition = qc_partition_by_id(qlog_state, peek->current);
-	seq = qlog_state->seq;
-	if (partition != NULL)
-	{
-		*p = qc_skip_aborted(qlog_state, partition, *p);
-		found = *p < peek->stable;
-		if (found)
-			qlog_spot_note(partition, *p, 0, &hint, &spot);
-	}
-	qlog_unlock_state();
-	if (!found)
-	{
-		*p = peek->stable;
-		return 0;
-	}
-	qlog_write(seq);
-	qlog_fetch(&spot, &message, &created_at);
-	return created_at;
-}
-
-/* Move to the first message pushed at from_time or later: times never go back within a partition. */
-static void
-seek_time(Peek *peek)
-{
-	uint64		low = peek->at;
-	uint64		high = peek->stable;
-
-	/* Below low everything is older; at high and above nothing is. */
-	while (low < high)
-	{
-		uint64		middle = low + (high - low) / 2;
-		uint64		p = middle;
-		int64		pushed_at;
-
-		CHECK_FOR_INTERRUPTS();
-		pushed_at = time_at(peek, &p);
-		if (p < peek->stable && pushed_at < peek->from_time)
-			low = p + 1;
-		else
-			high = middle;
-	}
-	peek->at = low;
 }
 
 /* Read the noted messages and put them as rows. */
@@ -286,7 +280,7 @@ static void
 peek_partition(ReturnSetInfo *rsinfo, Peek *peek, MemoryContext row)
 {
 	if (peek->by_time)
-		seek_time(peek);
+		peek->at = qlog_position_at(peek->current, peek->at, peek->stable, peek->from_time);
 	while (peek->left > 0 && peek->at < peek->stable)
 	{
 		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);

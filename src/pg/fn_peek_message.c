@@ -20,6 +20,7 @@
 #include "qlog_uuid.h"
 
 #include "../core/qc_cursor.h"
+#include "../core/qc_purge.h"
 
 /* Arguments. */
 enum
@@ -61,11 +62,11 @@ is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocatio
 	partition = qc_partition_by_id(qlog_state, partition_id);
 	queue = partition == NULL ? NULL : QC_AT(qlog_state, QcQueue, partition->queue);
 	if (queue != NULL && queue->id == search->queue.id && partition->lane == QC_LANE_NONE &&
-		position < partition->stable &&
+		position >= qc_partition_start(qlog_state, partition) && position < partition->stable &&
 		qc_skip_aborted(qlog_state, partition, position) == position)
 	{
-		QcCursor   *cursor = qc_cursor_of(qlog_state, partition,
-										  qc_group_default(qlog_state, queue));
+		QcGroup    *group = qc_group_default(qlog_state, queue);
+		QcCursor   *cursor = group == NULL ? NULL : qc_cursor_of(qlog_state, partition, group);
 		QcSlot	   *slot = cursor == NULL ? NULL : qc_cursor_slot(qlog_state, cursor, position);
 
 		visible = true;
@@ -73,7 +74,8 @@ is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocatio
 		search->spot.position = position;
 		search->spot.location = *location;
 		search->spot.attempt = slot == NULL ? 0 : slot->attempt;
-		search->done = slot == NULL && cursor != NULL && position < cursor->fetch;
+		search->done = slot == NULL && cursor != NULL && cursor->fetch != QC_UNSET &&
+			position < cursor->fetch;
 		search->partition_len = partition->name_len;
 		memcpy(search->partition, qc_name_at(qlog_state, partition->name), partition->name_len);
 	}

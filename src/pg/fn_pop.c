@@ -20,6 +20,7 @@
 
 #include "qlog_commit.h"
 #include "qlog_fetch.h"
+#include "qlog_group.h"
 #include "qlog_guc.h"
 #include "qlog_hold.h"
 #include "qlog_lease.h"
@@ -28,6 +29,8 @@
 #include "qlog_wait.h"
 
 #include "../core/qc_cursor.h"
+#include "../core/qc_group.h"
+#include "../core/qc_purge.h"
 
 /* Arguments. */
 enum
@@ -67,6 +70,7 @@ typedef struct Pop
 	/* What is asked for. */
 	QlogName	name;
 	QlogQueue	queue;
+	QlogName	group;
 	bool		by_partition;
 	QlogName	partition;
 	uint32		batch;
@@ -80,6 +84,10 @@ typedef struct Pop
 	/* What was found, under the state lock. */
 	uint64		lease;
 	bool		again;			/* the lease id was taken, or others took what was measured */
+	bool		no_group;		/* there is no such group: it must be made */
+	bool		unscanned;		/* the group must look at partitions first */
+	bool		looked;			/* ... and has done so once */
+	uint64		group_id;
 	bool		dropped;
 	bool		damaged;
 	uint64		damage_file;
@@ -128,7 +136,7 @@ pop_arguments(FunctionCallInfo fcinfo, Pop *pop)
 	int32		batch = PG_ARGISNULL(ARG_BATCH) ? 1 : PG_GETARG_INT32(ARG_BATCH);
 
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
-	qlog_refuse_group(fcinfo, ARG_CONSUMER_GROUP);
+	pop->group = qlog_group_name(fcinfo, ARG_CONSUMER_GROUP);
 	if (!PG_ARGISNULL(ARG_WAIT))
 		pop->wait_us = Min(qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY),
 						   (int64) qlog_max_pop_wait * 1000);
@@ -163,13 +171,29 @@ make_request(Pop *pop, QcPopRequest *request)
 	pop->damaged = request->queue->damaged;
 	pop->damage_file = request->queue->damage_file;
 	pop->damage_position = request->queue->damage_position;
-	request->group = qc_group_by_id(qlog_state, request->queue, QC_DEFAULT_GROUP);
-	if (pop->damaged || request->group == NULL)
+	request->group = qc_group_by_name(qlog_state, request->queue, pop->group.text,
+									  pop->group.len);
+	pop->no_group = request->group == NULL;
+	if (pop->damaged || pop->no_group)
 		return false;
+	pop->group_id = request->group->id;
 	if (pop->by_partition)
 		request->partition = qc_partition_by_name(qlog_state, request->queue, pop->partition.text,
 												  pop->partition.len);
 	return true;
+}
+
+/* Are there partitions among those asked for that the group has not looked at?	State lock. */
+static bool
+has_unscanned(const Pop *pop, const QcPopRequest *request)
+{
+	const QcPartition *partition = request->partition;
+
+	if (!qc_group_scanning(request->group))
+		return false;
+	return !pop->by_partition ||
+		(partition != NULL && qc_partition_start(qlog_state, partition) < partition->next &&
+		 qc_group_lacks(qlog_state, partition, request->group));
 }
 
 /* Nothing was found: wait for something, or be done with waiting.	 State lock. */
@@ -196,12 +220,22 @@ choose_runs(Pop *pop)
 {
 	QcPopRequest request;
 
+	pop->unscanned = false;
 	if (!make_request(pop, &request))
 		return false;
+
+	/* Every pop looks further, so that old messages are not kept waiting by new ones. */
+	if (!pop->looked && has_unscanned(pop, &request))
+	{
+		pop->unscanned = true;
+		return false;
+	}
 	if ((!pop->by_partition || request.partition != NULL) &&
 		qc_pop_choose(qlog_state, &request, pop->runs, pop->max_runs, &pop->nruns) > 0)
 		return true;
-	found_nothing(pop, &request);
+	pop->unscanned = has_unscanned(pop, &request);
+	if (!pop->unscanned)
+		found_nothing(pop, &request);
 	return false;
 }
 
@@ -282,8 +316,7 @@ static bool
 choose(void *context, QcSmallPlan *small)
 {
 	Pop		   *pop = context;
-	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue.id, .group = QC_DEFAULT_GROUP,
-		.lease_us = (uint64) pop->lease_us};
+	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue.id, .lease_us = (uint64) pop->lease_us};
 	QcWriter	w;
 
 	pop->again = qc_lease_by_id(qlog_state, pop->lease) != NULL;
@@ -292,6 +325,7 @@ choose(void *context, QcSmallPlan *small)
 	pop->again = !as_measured(pop);
 	if (pop->again)
 		return false;
+	deliver.group = pop->group_id;
 	w = qc_plan_small_writer(small);
 	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, pop->nruns);
 	for (uint32 i = 0; i < pop->nruns; i++)
@@ -366,6 +400,20 @@ make_room(Pop *pop)
 	pop->buffer = palloc(QC_SMALL_BUFFER(pop->effect_max));
 }
 
+/* Make the group that was missing, or let it look further; false = there is nothing to prepare. */
+static bool
+prepare_group(Pop *pop)
+{
+	if (pop->dropped || pop->damaged || (!pop->no_group && !pop->unscanned))
+		return false;
+	if (pop->no_group)
+		qlog_group_make(&pop->queue, pop->name, pop->group);
+	else
+		qlog_group_look(&pop->queue, pop->group, pop->by_partition ? &pop->partition : NULL);
+	pop->looked = pop->unscanned;
+	return true;
+}
+
 /* Take the lease.	false = nothing to deliver; then the process is listed when it may wait. */
 static bool
 take_lease(Pop *pop)
@@ -376,9 +424,10 @@ take_lease(Pop *pop)
 
 	qlog_hold_prepare();
 	pop->again = true;
-	for (int tries = 0; seq == 0 && pop->again; tries++)
+	for (int tries = 0; seq == 0 && (pop->again || prepare_group(pop)); tries += pop->again)
 	{
 		CHECK_FOR_INTERRUPTS();
+		pop->again = false;
 
 		/* A single message may always be taken, whatever its size: when others are too quick. */
 		if (pop->max_bytes > 0)
@@ -387,7 +436,7 @@ take_lease(Pop *pop)
 			if (tries == MEASURE_TRIES)
 				pop->batch = 1;
 			else if (tries < MEASURE_TRIES && pop->nmeasured == 0)
-				break;
+				continue;
 		}
 		pop->lease = qlog_random();
 		qc_plan_small(small, pop->buffer, pop->effect_max);
@@ -486,7 +535,7 @@ ack_at_commit(const Pop *pop)
 		ranges[i].first = pop->runs[i].first;
 		ranges[i].count = pop->runs[i].count;
 	}
-	qlog_stage_ack(pop->lease, QC_DEFAULT_GROUP, ranges, pop->nruns);
+	qlog_stage_ack(pop->lease, pop->group_id, ranges, pop->nruns);
 }
 
 Datum
@@ -498,9 +547,9 @@ queue_pop(PG_FUNCTION_ARGS)
 	pop_arguments(fcinfo, pop);
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* Nobody has committed anything into a queue that only this transaction sees. */
+	/* Nobody has committed anything into a queue, or for a group, that only this transaction sees. */
 	make_room(pop);
-	if (!pop->queue.own && wait_and_take(pop))
+	if (qlog_group_may_pop(&pop->queue, pop->group) && wait_and_take(pop))
 	{
 		return_rows(fcinfo, pop);
 		if (pop->auto_ack)

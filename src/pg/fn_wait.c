@@ -14,9 +14,12 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "qlog_group.h"
 #include "qlog_hold.h"
 #include "qlog_lookup.h"
 #include "qlog_wait.h"
+
+#include "../core/qc_group.h"
 
 /* Arguments. */
 enum
@@ -32,9 +35,16 @@ PG_FUNCTION_INFO_V1(queue_wait);
 
 typedef struct Wait
 {
-	uint64		queue;
-	uint64		group;
-	bool		dropped;		/* out */
+	QlogQueue	queue;
+	char		queue_name[QLOG_NAME_MAX];
+	char		group_name[QLOG_NAME_MAX];
+	QlogName	name;
+	QlogName	group;
+
+	/* out */
+	bool		dropped;
+	bool		no_group;
+	bool		unscanned;		/* the group must look at partitions first */
 } Wait;
 
 /* The transaction must be this call's own. */
@@ -88,16 +98,35 @@ look(Wait *wait, bool only)
 	bool		found = false;
 
 	qlog_lock_state();
-	queue = qc_queue_by_id(qlog_state, wait->queue);
-	if (queue != NULL && queue->state != QC_QUEUE_DEAD)
-		group = qc_group_by_id(qlog_state, queue, wait->group);
-	if (group != NULL)
+	queue = qc_queue_by_id(qlog_state, wait->queue.id);
+	wait->dropped = queue == NULL || queue->state == QC_QUEUE_DEAD;
+	if (!wait->dropped)
+		group = qc_group_by_name(qlog_state, queue, wait->group.text, wait->group.len);
+	wait->no_group = !wait->dropped && group == NULL;
+	wait->unscanned = group != NULL && group->ready.head == 0 && qc_group_scanning(group);
+	if (group != NULL && !wait->unscanned)
 		found = qc_wait_tell(qlog_state, qlog_process(), group, qlog_monotonic());
 	if (only && !found)
 		qc_wait_end(qlog_state, qlog_process());
 	qlog_unlock_state();
-	wait->dropped = group == NULL;
 	return found;
+}
+
+/* As look, for a group that is there and has looked at every partition, unless it has found something in one. */
+static bool
+make_and_look(Wait *wait, bool only)
+{
+	while (!look(wait, only))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (wait->no_group)
+			qlog_group_make(&wait->queue, wait->name, wait->group);
+		else if (wait->unscanned)
+			qlog_group_look(&wait->queue, wait->group, NULL);
+		else
+			return false;
+	}
+	return true;
 }
 
 /* Sleep until a pop would find something, the queue has gone, or the time is over. */
@@ -112,7 +141,7 @@ wait_for_message(Wait *wait, int64 wait_us)
 		{
 			bool		in_time = qlog_monotonic() < deadline;
 
-			if (look(wait, !in_time) || wait->dropped || !in_time)
+			if (make_and_look(wait, !in_time) || wait->dropped || !in_time)
 				break;
 			(void) qlog_wait_sleep(deadline);
 		}
@@ -128,27 +157,29 @@ wait_for_message(Wait *wait, int64 wait_us)
 Datum
 queue_wait(PG_FUNCTION_ARGS)
 {
-	Wait		wait = {.group = QC_DEFAULT_GROUP};
+	Wait		wait = {0};
 	int64		wait_us = WAIT_DEFAULT;
-	char		name[QLOG_NAME_MAX];
-	QlogName	given;
-	QlogQueue	queue;
 
 	qlog_enter("queue_wait()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
-	qlog_refuse_group(fcinfo, ARG_CONSUMER_GROUP);
+	wait.group = qlog_group_name(fcinfo, ARG_CONSUMER_GROUP);
 	if (!PG_ARGISNULL(ARG_WAIT))
 		wait_us = qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_WAIT), "wait", 0, 365 * QC_DAY);
 	check_transaction(fcinfo);
-	given = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
-	qlog_queue_get(given, QLOG_POP, &queue);
-	memcpy(name, given.text, given.len);
-	wait.queue = queue.id;
+	wait.name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
+	qlog_queue_get(wait.name, QLOG_POP, &wait.queue);
+
+	/* The arguments do not outlive the transaction. */
+	memcpy(wait.queue_name, wait.name.text, wait.name.len);
+	memcpy(wait.group_name, wait.group.text, wait.group.len);
+	wait.name.text = wait.queue_name;
+	wait.group.text = wait.group_name;
+	wait.queue.acl = NULL;
 	give_back();
 	wait_for_message(&wait, wait_us);
 	if (wait.dropped)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("queue \"%.*s\" was dropped", (int) given.len, name)));
+				 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(wait.name))));
 	PG_RETURN_VOID();
 }

@@ -135,13 +135,13 @@ qlog_reason(Datum value)
 	return str;
 }
 
-void
-qlog_refuse_group(FunctionCallInfo fcinfo, int n)
+QlogName
+qlog_group_name(FunctionCallInfo fcinfo, int n)
 {
-	if (!fcinfo->args[n].isnull &&
-		VARSIZE_ANY_EXHDR(DatumGetTextPP(fcinfo->args[n].value)) > 0)
-		qlog_unsupported("a named consumer group",
-						 "Leave out consumer_group to use the queue's default one.");
+	QlogName	none = {"", 0};
+
+	return fcinfo->args[n].isnull ? none :
+		check_name(fcinfo->args[n].value, "consumer group", true);
 }
 
 char *

@@ -53,8 +53,8 @@ extern void qlog_arg_invalid(const char *argument, const char *detail) pg_attrib
 extern void qlog_unsupported(const char *what, const char *hint) pg_attribute_noreturn();
 
 /*
- * Name of a queue or partition out of a text datum, detoasted into the current context when it must be.	what is
- * "queue" or "partition"; only a partition's may be empty.	 42602 empty or control characters, 42622 too long, 42939
+ * Name of a queue or partition out of a text datum, detoasted into the current context when it must be.	Only a
+ * partition's may be empty.	 42602 empty or control characters, 42622 too long, 42939
  * reserved.
  */
 extern QlogName qlog_queue_name(Datum text);
@@ -63,8 +63,8 @@ extern QlogName qlog_partition_name(Datum text);
 /* Why messages were given back or rejected: at most 1024 bytes, 22023 otherwise. */
 extern QcStr qlog_reason(Datum text);
 
-/* A consumer group other than NULL and '' is refused. */
-extern void qlog_refuse_group(FunctionCallInfo fcinfo, int n);
+/* Name of a consumer group out of argument n: NULL is the default group, named ''. Errors as qlog_queue_name. */
+extern QlogName qlog_group_name(FunctionCallInfo fcinfo, int n);
 
 /* Microseconds of an interval, months counted as 30 days; 22023 outside [min, max]. */
 extern int64 qlog_interval_us(const Interval *interval, const char *argument, int64 min, int64 max);

@@ -29,7 +29,8 @@ typedef enum LockClass
 {
 	LOCK_DATABASE = 0x7101,
 	LOCK_QUEUE,
-	LOCK_PARTITION
+	LOCK_PARTITION,
+	LOCK_GROUP
 } LockClass;
 
 typedef struct CacheKey
@@ -146,6 +147,28 @@ static LOCKTAG
 partition_tag(uint64 queue, QlogName name)
 {
 	return lock_tag(LOCK_PARTITION, MyDatabaseId, qc_hash_name(queue, name.text, name.len));
+}
+
+static LOCKTAG
+group_tag(uint64 queue, QlogName name)
+{
+	return lock_tag(LOCK_GROUP, MyDatabaseId, qc_hash_name(queue, name.text, name.len));
+}
+
+void
+qlog_group_lock(uint64 queue, QlogName name)
+{
+	LOCKTAG		tag = group_tag(queue, name);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+void
+qlog_group_unlock(uint64 queue, QlogName name)
+{
+	LOCKTAG		tag = group_tag(queue, name);
+
+	LockRelease(&tag, ExclusiveLock, false);
 }
 
 void
@@ -361,9 +384,8 @@ plan_alloc(void *context, size_t size)
 	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
-/* Log one catalog effect at once, in the WAL too. */
-static void
-submit_effect(QcEffectKind kind, const void *fixed)
+void
+qlog_submit_catalog(QcEffectKind kind, const void *fixed)
 {
 	size_t		size = qc_effect_size(kind, fixed, 0);
 	uint8	   *bytes = palloc(size);
@@ -468,7 +490,7 @@ auto_create(QlogName name, QlogQueue *queue)
 	qlog_log_make(queue->log);
 	PG_TRY();
 	{
-		submit_effect(QC_EFFECT_QUEUE_CREATE, &create);
+		qlog_submit_catalog(QC_EFFECT_QUEUE_CREATE, &create);
 	}
 	PG_CATCH();
 	{
@@ -529,11 +551,8 @@ qlog_queue_for_push(QlogName name, QlogQueue *queue)
 	cached(0, name, HASH_ENTER)->queue = *queue;
 }
 
-/*
- * Lock a committed queue so that nobody drops it while a partition is added to it: its entry could not be applied.
- */
-static void
-hold_queue(const QlogQueue *queue, QlogName name)
+void
+qlog_queue_hold(const QlogQueue *queue, QlogName name)
 {
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
 	LOCKTAG		tag = queue_tag(name);
@@ -552,8 +571,8 @@ hold_queue(const QlogQueue *queue, QlogName name)
 				 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(name))));
 }
 
-static void
-release_queue(QlogName name)
+void
+qlog_queue_release(QlogName name)
 {
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
 	LOCKTAG		tag = queue_tag(name);
@@ -574,7 +593,7 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 	LockRelease(&tag, ShareLock, false);
 	if (id != 0)
 		return id;
-	hold_queue(queue, queue_name);
+	qlog_queue_hold(queue, queue_name);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	id = read_partition(queue->id, name);
 	if (id == 0)
@@ -584,10 +603,10 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 		id = create.partition = take_partition_id();
 		create.name.bytes = (const uint8_t *) name.text;
 		create.name.len = name.len;
-		submit_effect(QC_EFFECT_PARTITION_CREATE, &create);
+		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
 	}
 	LockRelease(&tag, ExclusiveLock, false);
-	release_queue(queue_name);
+	qlog_queue_release(queue_name);
 	return id;
 }
 
@@ -661,7 +680,7 @@ qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
 	target->log = queue->log;
 	target->level = qlog_queue_level(queue);
 	target->dedup_us = queue->options.value[QC_OPT_DEDUP_WINDOW];
-	hold_queue(queue, queue_name);
+	qlog_queue_hold(queue, queue_name);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	target->partition = read_dead_lane(queue->id);
 	if (target->partition == 0)
@@ -670,8 +689,8 @@ qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
 			.group = QC_DEFAULT_GROUP};
 
 		target->partition = create.partition = take_partition_id();
-		submit_effect(QC_EFFECT_PARTITION_CREATE, &create);
+		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
 	}
 	LockRelease(&tag, ExclusiveLock, false);
-	release_queue(queue_name);
+	qlog_queue_release(queue_name);
 }

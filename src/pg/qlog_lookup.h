@@ -51,6 +51,20 @@ extern int	qlog_queue_level(const QlogQueue *queue);
 /* Wait for others that change this name; the lock is kept until the transaction ends. */
 extern void qlog_lock_name(QlogName name, LOCKMODE mode);
 
+/*
+ * Lock a committed queue so that nobody drops it while something is added to it, whose entry could not be applied then.
+ * 42704 when it is gone.
+ */
+extern void qlog_queue_hold(const QlogQueue *queue, QlogName name);
+extern void qlog_queue_release(QlogName name);
+
+/* Wait for others that change a consumer group of this name; kept until the transaction ends, or given back. */
+extern void qlog_group_lock(uint64 queue, QlogName name);
+extern void qlog_group_unlock(uint64 queue, QlogName name);
+
+/* Log one catalog effect at once, in the WAL too. */
+extern void qlog_submit_catalog(QcEffectKind kind, const void *fixed);
+
 /* Nobody else creates or drops a queue of the database until the transaction ends. */
 extern void qlog_lock_database(Oid database);
 

@@ -50,6 +50,7 @@ typedef struct Level
 	uint32		ndone;
 	uint32		ndedups;
 	uint32		nchanges;
+	uint32		ngroups;
 	uint32		nholds;
 	uint64		bytes;
 	Mark		frames;
@@ -221,6 +222,7 @@ enter(void)
 	level->ndone = qlog_stage.ndone;
 	level->ndedups = qlog_stage.ndedups;
 	level->nchanges = qlog_stage.nchanges;
+	level->ngroups = qlog_stage.ngroups;
 	level->nholds = qlog_hold_count();
 	level->bytes = qlog_stage.bytes;
 	level->frames = arena_mark(&frames);
@@ -408,6 +410,18 @@ qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed)
 }
 
 void
+qlog_stage_items(uint64 queue, QcEffectKind kind, const void *fixed, const void *items,
+				 size_t item_size, uint32 nitems)
+{
+	QcWriter	w = add_effect(queue, qc_effect_size(kind, fixed, nitems));
+
+	qc_effect_put(&w, kind, fixed, nitems);
+	for (uint32 i = 0; i < nitems; i++)
+		qc_effect_put_item(&w, kind, (const uint8 *) items + i * item_size);
+	Assert(!w.full);
+}
+
+void
 qlog_stage_alter(const QcQueueAlter *alter, const QcQueueAlterItem *items, uint32 nitems)
 {
 	QcWriter	w = add_effect(alter->queue, qc_effect_size(QC_EFFECT_QUEUE_ALTER, alter, nitems));
@@ -522,6 +536,66 @@ qlog_stage_find_partition(uint64 queue, QlogName name)
 	return 0;
 }
 
+void
+qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, QlogName name)
+{
+	QlogGroupChange *change;
+
+	(void) enter_with(sizeof(QlogGroupChange));
+	qlog_stage.groups = grow(qlog_stage.groups, qlog_stage.ngroups, &qlog_stage.maxgroups,
+							 sizeof(QlogGroupChange), 4);
+	change = &qlog_stage.groups[qlog_stage.ngroups++];
+	change->kind = kind;
+	change->queue = queue;
+	change->group = group;
+	change->name_len = name.len;
+	memcpy(change->name, name.text, name.len);
+	qlog_stage.bytes += sizeof(QlogGroupChange);
+}
+
+const QlogGroupChange *
+qlog_stage_find_group(uint64 queue, QlogName name)
+{
+	for (uint32 i = qlog_stage.ngroups; i-- > 0;)
+	{
+		const QlogGroupChange *change = &qlog_stage.groups[i];
+
+		if (change->queue == queue && change->name_len == name.len &&
+			memcmp(change->name, name.text, name.len) == 0)
+			return change;
+	}
+	return NULL;
+}
+
+int64
+qlog_stage_count_groups(uint64 queue)
+{
+	int64		n = 0;
+
+	for (uint32 i = 0; i < qlog_stage.ngroups; i++)
+	{
+		const QlogGroupChange *change = &qlog_stage.groups[i];
+
+		if (change->queue == queue)
+			n += change->kind == QLOG_GROUP_CREATED ? 1 :
+				change->kind == QLOG_GROUP_DROPPED ? -1 : 0;
+	}
+	return n;
+}
+
+uint64
+qlog_stage_next_group(uint64 queue)
+{
+	uint64		id = QC_DEFAULT_GROUP + 1;
+
+	for (uint32 i = 0; i < qlog_stage.ngroups; i++)
+	{
+		if (qlog_stage.groups[i].queue == queue && qlog_stage.groups[i].group >= id)
+			id = qlog_stage.groups[i].group + 1;
+	}
+	return id;
+}
+
 bool
 qlog_stage_is_done(uint64 lease, uint64 partition, uint64 position)
 {
@@ -561,6 +635,7 @@ qlog_stage_subabort(int nest_level)
 	qlog_stage.ndone = level->ndone;
 	qlog_stage.ndedups = level->ndedups;
 	qlog_stage.nchanges = level->nchanges;
+	qlog_stage.ngroups = level->ngroups;
 	qlog_stage.bytes = level->bytes;
 	arena_cut(&frames, level->frames);
 	arena_cut(&hashes, level->hashes);

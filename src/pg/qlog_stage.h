@@ -60,6 +60,23 @@ typedef struct QlogChange
 	char		name[QLOG_NAME_MAX];
 } QlogChange;
 
+typedef enum QlogGroupChangeKind
+{
+	QLOG_GROUP_CREATED,
+	QLOG_GROUP_DROPPED,
+	QLOG_GROUP_SOUGHT			/* a group that others see goes on under this id */
+} QlogGroupChangeKind;
+
+/* A change of a consumer group that only this transaction sees until it commits. */
+typedef struct QlogGroupChange
+{
+	QlogGroupChangeKind kind;
+	uint64		queue;
+	uint64		group;			/* id */
+	uint16		name_len;
+	char		name[QLOG_NAME_MAX];
+} QlogGroupChange;
+
 /* Positions of a lease that are acknowledged or rejected; none of them: the lease had been acknowledged before. */
 typedef struct QlogDone
 {
@@ -109,6 +126,9 @@ typedef struct QlogStage
 	QlogChange *changes;
 	uint32		nchanges;
 	uint32		maxchanges;
+	QlogGroupChange *groups;
+	uint32		ngroups;
+	uint32		maxgroups;
 	uint64		bytes;			/* of frames, hashes and effects */
 	bool		closed;			/* the plan is built: nothing more can be staged */
 } QlogStage;
@@ -142,6 +162,10 @@ extern void qlog_stage_repeated(uint64 lease);
 /* The message goes to the lane and the leased position ends; lane and lane_position of dead are filled in here. */
 extern void qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *message);
 
+/* An effect with items; queue: whose ops it belongs to. */
+extern void qlog_stage_items(uint64 queue, QcEffectKind kind, const void *fixed, const void *items,
+							 size_t item_size, uint32 nitems);
+
 /* Any effect without items; queue: whose ops it belongs to. */
 extern void qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed);
 
@@ -161,6 +185,18 @@ extern const QlogChange *qlog_stage_find_queue_id(uint64 id);
 
 /* The id of a partition that this transaction made in its own queue; 0 when there is none. */
 extern uint64 qlog_stage_find_partition(uint64 queue, QlogName name);
+
+/* Remember a change of a consumer group. */
+extern void qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, QlogName name);
+
+/* The newest change of this group; NULL when there is none. */
+extern const QlogGroupChange *qlog_stage_find_group(uint64 queue, QlogName name);
+
+/* Groups that the queue will have more (less, when negative) than now. */
+extern int64 qlog_stage_count_groups(uint64 queue);
+
+/* An id for a group of a queue that this transaction makes. */
+extern uint64 qlog_stage_next_group(uint64 queue);
 
 /* Has this transaction acknowledged or rejected the position of the lease already? */
 extern bool qlog_stage_is_done(uint64 lease, uint64 partition, uint64 position);
