@@ -413,13 +413,7 @@ qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
 
 	qc_partition_touch(st, partition);
 
-	/*
-	 * What the lost delivery skipped was in other consumers' hands: it can be taken again.  More
-	 * than that can never have been in flight: the group had been sought forward, and that did not
-	 * come about in this history.	Its messages will be delivered, this one once more.
-	 */
-	if (cursor->fetch < first && first - cursor->fetch > st->max_slots)
-		return true;
+	/* What the lost delivery skipped was in other consumers' hands: it can be taken again. */
 	while (cursor->fetch < first)
 	{
 		QcSlot	   *slot = append_slot(st, cursor, cursor->fetch, false);
