@@ -7,6 +7,7 @@
 #include "qc_rows.h"
 
 #include <assert.h>
+#include <string.h>
 #include <stddef.h>
 
 #include "qc_effect.h"
@@ -64,6 +65,7 @@ typedef struct Key
 } Key;
 
 #define KEY_MAX 17
+#define AHEAD_ROW_BYTES 128		/* per row of a slice, on average */
 
 static uint16_t
 encode_key(uint8_t out[KEY_MAX], const Key *key)
@@ -525,7 +527,24 @@ dump_lists(Dump *d, bool deleted)
 	}
 }
 
-/* Everything is in the batch: forget what was dirty, free what was deleted. */
+/* The object is in the batch and in no list: it is clean, or free when it was deleted. */
+static void
+finish(QcState *st, const RowType *type, QcRef ref)
+{
+	QcDirty    *dirty = qc_dirty_of(st, type->class, ref);
+
+	assert(st->ndirty > 0);
+	st->ndirty--;
+	if (dirty->flags & QC_DIRTY_DELETED)
+	{
+		qc_mem_free(&st->mem, type->class, ref);
+		return;
+	}
+	dirty->flags = has_row(st, type, ref) ? QC_DIRTY_STORED : 0;
+	dirty->next = 0;
+}
+
+/* Everything is in the batch. */
 static void
 clear_list(QcState *st, const RowType *type)
 {
@@ -534,19 +553,115 @@ clear_list(QcState *st, const RowType *type)
 	st->dirty[type->class] = 0;
 	while (ref != 0)
 	{
-		QcDirty    *dirty = qc_dirty_of(st, type->class, ref);
-		QcRef		next = dirty->next;
+		QcRef		next = qc_dirty_of(st, type->class, ref)->next;
 
-		if (dirty->flags & QC_DIRTY_DELETED)
-			qc_mem_free(&st->mem, type->class, ref);
-		else
-		{
-			dirty->flags = has_row(st, type, ref) ? QC_DIRTY_STORED : 0;
-			dirty->next = 0;
-		}
+		finish(st, type, ref);
 		ref = next;
 	}
 }
+
+/* ---- ahead of the copy ---- */
+
+/*
+ * Phases of a pass.  What was deleted before the pass began goes first, because something in the same pass may have been
+ * made under its key.  What is deleted while its turn has not come goes when it comes: whatever takes its key is dirty
+ * for the next pass.
+ */
+#define PASS_DELETED	1
+#define PASS_ALL		2
+
+static void
+begin_pass(QcState *st)
+{
+	memcpy(st->pass.rows, st->dirty, sizeof(st->dirty));
+	memset(st->dirty, 0, sizeof(st->dirty));
+	st->pass.phase = PASS_DELETED;
+	st->pass.type = 0;
+	st->pass.before = 0;
+}
+
+/* What the pass has not come to is dirty like all else. */
+static void
+give_up_pass(QcState *st)
+{
+	for (size_t i = 0; i < ROW_TYPES && st->pass.phase != 0; i++)
+	{
+		QcClass		class = row_types[i].class;
+		QcRef		ref = st->pass.rows[class];
+		QcDirty    *last;
+
+		if (ref == 0)
+			continue;
+		while ((last = qc_dirty_of(st, class, ref))->next != 0)
+			ref = last->next;
+		last->next = st->dirty[class];
+		st->dirty[class] = st->pass.rows[class];
+		st->pass.rows[class] = 0;
+	}
+	st->pass.phase = 0;
+}
+
+static void
+next_type(QcRowsPass *pass)
+{
+	pass->before = 0;
+	if (++pass->type < ROW_TYPES)
+		return;
+	pass->type = 0;
+	pass->phase = pass->phase == PASS_DELETED ? PASS_ALL : 0;
+}
+
+/* Look at the next object of the pass; false = the batch has no room for its row. */
+static bool
+pass_step(Dump *d)
+{
+	QcState    *st = d->st;
+	QcRowsPass *pass = &st->pass;
+	const RowType *type = &row_types[pass->type];
+	QcRef	   *at = pass->before == 0 ? &pass->rows[type->class] :
+		&qc_dirty_of(st, type->class, pass->before)->next;
+	QcRef		ref = *at;
+	size_t		begin = d->batch->len;
+
+	if (ref == 0)
+	{
+		next_type(pass);
+		return true;
+	}
+	if (pass->phase == PASS_DELETED && !is_deleted(st, type, ref))
+	{
+		pass->before = ref;
+		return true;
+	}
+	dump_object(d, type, ref);
+	if (d->batch->full)
+	{
+		d->batch->full = false;
+		d->batch->len = begin;
+		return false;
+	}
+	*at = qc_dirty_of(st, type->class, ref)->next;
+	finish(st, type, ref);
+	return true;
+}
+
+QcStatus
+qc_rows_ahead(QcState *st, QcWriter *batch, uint32_t max_rows, QcError *err)
+{
+	Dump		d = {st, batch};
+	size_t		enough = batch->len + (size_t) max_rows * AHEAD_ROW_BYTES;
+
+	if (st->pass.phase == 0)
+		begin_pass(st);
+	for (uint32_t i = 0; i < max_rows && batch->len < enough && st->pass.phase != 0; i++)
+	{
+		if (!pass_step(&d))
+			return qc_error_set(err, QC_SHORT, "checkpoint batch is too small");
+	}
+	return st->pass.phase == 0 ? QC_END : QC_OK;
+}
+
+/* ---- the copy ---- */
 
 uint64_t
 qc_rows_estimate(const QcState *st)
@@ -562,8 +677,9 @@ qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err)
 
 	mark->seq = st->seq;
 	mark->commit_lsn = st->commit_lsn;
-	if (st->ndirty == 0 && st->seq == st->checkpoint_seq)
+	if (st->ndirty == 0 && st->seq == st->checkpoint_seq && begin == 0)
 		return QC_END;
+	give_up_pass(st);
 	dump_mark(&d);
 
 	/* What was deleted comes first: something new may have its key. */
@@ -577,6 +693,6 @@ qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err)
 	}
 	for (size_t i = 0; i < ROW_TYPES; i++)
 		clear_list(st, &row_types[i]);
-	st->ndirty = 0;
+	assert(st->ndirty == 0);
 	return QC_OK;
 }

@@ -2,11 +2,16 @@
  * qc_rows.h
  *		State <-> checkpoint rows.
  *
- * A checkpoint is a consistent copy: qc_rows_dump runs under the state lock and encodes every row that
- * changed since the last one, so that the stored rows are exactly the state at seq `mark`, entries that are
- * applied and not settled included (row kind 'U').  Replay therefore starts at mark + 1 and needs no per-row
- * seq.  The caller commits the batch only after the log is durable through `mark` and PostgreSQL's WAL
- * through `commit_lsn` (a decision in the copy must not be ahead of the commit record it stands for).
+ * A checkpoint is a consistent copy: the stored rows are exactly the state at seq `mark`, entries that are applied and
+ * not settled included (row kind 'H').  Replay therefore starts at mark + 1 and needs no per-row seq.	 qc_rows_dump takes
+ * it under one hold of the state lock, in which it encodes every row that has changed since the last one.
+ *
+ * So that this hold is short when many rows have changed, rows may be dumped ahead, some at a time (qc_rows_ahead),
+ * into the same batch.	 What changes again is dirty again, and its row stands once more in the batch, behind the older
+ * one; what does not change is the same at `mark`.
+ *
+ * The caller commits the batch only after the log is durable through `mark` and PostgreSQL's WAL through `commit_lsn` (a
+ * decision in the copy must not be ahead of the commit record it stands for).
  *
  * Keys: one byte of kind, then ids as big-endian u64.  The letters are in the order in which rows can be loaded, which
  * is the order in which the store returns them.  Every value begins with u8 version: a row is written in the newest one
@@ -46,9 +51,17 @@ typedef struct QcRowsMark
 extern uint64_t qc_rows_estimate(const QcState *st);
 
 /*
- * Encode dirty rows and the mark; clears the dirty lists and frees deleted objects.	QC_SHORT (nothing changed) when
- * the batch has too little room.  QC_END and an empty batch when nothing has changed since the last checkpoint.  A
- * batch that could not be stored must be stored before the next dump.	State lock.
+ * Dump rows ahead of the copy, about max_rows of them or as much as a few rows' bytes allow: a slice of a pass over what is dirty at its
+ * beginning.	QC_OK: more of the pass is left; QC_END: it is over, and what is dirty now has changed meanwhile; QC_SHORT: the batch
+ * has too little room for the next row, go on with a larger one that begins with the same bytes.  From the first slice on
+ * the batch must be finished by qc_rows_dump and stored.	State lock.
+ */
+extern QcStatus qc_rows_ahead(QcState *st, QcWriter *batch, uint32_t max_rows, QcError *err);
+
+/*
+ * Encode dirty rows and the mark, behind what was dumped ahead; clears the dirty lists and frees deleted objects.
+ * QC_SHORT (nothing changed) when the batch has too little room.  QC_END and an empty batch when nothing has changed since
+ * the last checkpoint.  A batch that could not be stored must be stored before the next dump.	State lock.
  */
 extern QcStatus qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err);
 

@@ -428,6 +428,16 @@ typedef struct QcCounters
 	uint64_t	checkpoints;
 } QcCounters;
 
+/* A pass of qc_rows_ahead that is under way. */
+typedef struct QcRowsPass
+{
+	QcRef		rows[QC_CLASS_COUNT];	/* what was dirty when it began and is not dumped yet, by
+										 * class */
+	uint32_t	phase;			/* 0 = none is under way */
+	uint32_t	type;			/* whose turn it is (row_types of qc_rows.c) */
+	QcRef		before;			/* last object of that list that was looked at and stays */
+} QcRowsPass;
+
 typedef struct QcState
 {
 	QcMem		mem;			/* first: refs count from here */
@@ -466,7 +476,8 @@ typedef struct QcState
 
 	/* Dirty rows, deleted ones included, one list per class of objects that have rows. */
 	QcRef		dirty[QC_CLASS_COUNT];
-	uint32_t	ndirty;			/* rows in these lists */
+	QcRowsPass	pass;
+	uint32_t	ndirty;			/* rows in these lists and those of the pass */
 	uint32_t	nopens;
 
 	/* Acknowledged leases that are remembered (qc_answer.h). */

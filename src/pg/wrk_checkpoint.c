@@ -2,12 +2,15 @@
  * wrk_checkpoint.c
  *		The checkpointer worker's loop.
  *
- * A checkpoint: dump the changed rows under the state lock (a consistent copy at seq `mark`), flush the WAL through the
- * newest commit record that the copy has taken for decided, make our log durable through the mark, store the rows in
- * one LMDB transaction.  Only this process touches LMDB.
+ * A checkpoint: dump the changed rows (a consistent copy at seq `mark`), flush the WAL through the newest commit record
+ * that the copy has taken for decided, make our log durable through the mark, store the rows in one LMDB transaction.
+ * Only this process touches LMDB.
  *
- * Rows that were dumped are clean in the state, so a batch must be stored before the next dump: when it cannot be, it is
- * kept and tried again, and new work is refused meanwhile (QlogShared.store_full).
+ * The copy is taken under one hold of the state lock.	What makes it long is done before: as long as many rows are dirty,
+ * they are dumped ahead in slices, each of which holds the lock for a fraction of a millisecond.
+ *
+ * Rows that were dumped are clean in the state, so a batch must be finished and stored before the next dump: when it
+ * cannot be, it is kept and tried again, and new work is refused meanwhile (QlogShared.store_full).
  */
 #include "wrk_checkpoint.h"
 
@@ -28,8 +31,12 @@
 #include "../core/qc_rows.h"
 
 #define BATCH_MIN		(1024 * 1024)
-#define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early, to bound the hold
-								 * of the lock */
+#define DIRTY_MAX		20000	/* rows from which a checkpoint is taken early */
+#define SLICE_ROWS		400		/* dumped ahead under one hold of the state lock */
+#define SLICE_BYTES		65536	/* free in the batch when slices begin */
+#define SLICE_PAUSE_US	200		/* for those who wait for the lock */
+#define COPY_ROWS		800		/* dirty rows that the consistent copy may begin with ... */
+#define PASSES_MAX		20		/* ... unless this many passes have not brought it down to them */
 #define REMOVE_MAX		64		/* logs removed per checkpoint */
 #define RETRY_MS		1000
 
@@ -41,6 +48,7 @@ typedef struct Batch
 	uint8	   *bytes;
 	size_t		cap;
 	size_t		len;			/* 0 = none */
+	bool		whole;			/* ends with the consistent copy */
 	QcRowsMark	mark;
 	uint64		removed[REMOVE_MAX];
 	uint32		nremoved;
@@ -50,50 +58,100 @@ static QsStore *store;
 static int	map_max;			/* qlog.checkpoint_max_size with which it was opened */
 static Batch batch;
 
-/* Make room in the batch buffer; false = no memory. */
-static bool
-grow(uint64 want)
+/* Make room for `more` bytes behind what is in the batch. */
+static QcStatus
+grow(uint64 more, QcError *err)
 {
+	uint64		want = batch.len + more;
+	uint8	   *bytes;
+
 	if (want <= batch.cap)
-		return true;
+		return QC_OK;
+	want = Max(Max(want, batch.cap * 2), BATCH_MIN);
+	bytes = MemoryContextAllocExtended(TopMemoryContext, want, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (bytes == NULL)
+		return qc_error_set(err, QC_FULL, "no memory for a checkpoint of " UINT64_FORMAT " bytes", want);
+	if (batch.len > 0)
+		memcpy(bytes, batch.bytes, batch.len);
 	if (batch.bytes != NULL)
 		pfree(batch.bytes);
-	batch.cap = (size_t) Max(want, BATCH_MIN);
-	batch.bytes = MemoryContextAllocExtended(TopMemoryContext, batch.cap,
-											 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (batch.bytes == NULL)
-		batch.cap = 0;
-	return batch.bytes != NULL;
+	batch.bytes = bytes;
+	batch.cap = (size_t) want;
+	return QC_OK;
 }
 
-/* Dump what has changed into the batch; QC_END = nothing has. */
+/* One slice of a pass, or (slice = false) the copy, behind what is in the batch. */
+static QcStatus
+dump_part(bool slice, QcError *err)
+{
+	QcWriter	w;
+	QcStatus	status;
+
+	qc_writer_init(&w, batch.bytes, batch.cap);
+	w.len = batch.len;
+	qlog_lock_state();
+	status = slice ? qc_rows_ahead(qlog_state, &w, SLICE_ROWS, err) :
+		qc_rows_dump(qlog_state, &w, &batch.mark, err);
+	qlog_unlock_state();
+	batch.len = w.len;
+	return status;
+}
+
+static uint32
+dirty_rows(void)
+{
+	uint32		n;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	n = qlog_state->ndirty;
+	LWLockRelease(&qlog_shared->state_lock);
+	return n;
+}
+
+/* Dump ahead until few rows are dirty. */
+static QcStatus
+dump_ahead(QcError *err)
+{
+	QcStatus	status = grow(SLICE_BYTES, err);
+
+	for (int pass = 0; status == QC_OK && pass < PASSES_MAX && dirty_rows() > COPY_ROWS; pass++)
+	{
+		while (status == QC_OK && (status = dump_part(true, err)) != QC_END)
+		{
+			if (status == QC_SHORT)
+				status = grow(batch.cap + 1, err);
+			pg_usleep(SLICE_PAUSE_US);
+		}
+		if (status == QC_END)
+			status = QC_OK;
+		QLOG_STOP("checkpoint-after-pass");
+	}
+	return status;
+}
+
+/* Dump what has changed into the batch, or go on with one that could not be finished; QC_END = nothing has. */
 static QcStatus
 dump(QcError *err)
 {
-	uint64		want;
 	QcStatus	status;
+	uint64		want;
 
 	if (batch.nremoved == 0)
 		batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
+	status = dump_ahead(err);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	want = qc_rows_estimate(qlog_state) * 2;
 	LWLockRelease(&qlog_shared->state_lock);
-	for (;;)
+	while (status == QC_OK && (status = grow(want, err)) == QC_OK)
 	{
-		QcWriter	w;
-
-		if (!grow(want))
-			return qc_error_set(err, QC_FULL, "no memory for a checkpoint of " UINT64_FORMAT " bytes",
-								want);
-		qc_writer_init(&w, batch.bytes, batch.cap);
-		qlog_lock_state();
-		status = qc_rows_dump(qlog_state, &w, &batch.mark, err);
-		qlog_unlock_state();
-		batch.len = status == QC_OK ? w.len : 0;
+		status = dump_part(false, err);
+		batch.whole = status == QC_OK;
 		if (status != QC_SHORT)
-			return status;
-		want = batch.cap * 2;
+			break;
+		want *= 2;
+		status = QC_OK;
 	}
+	return status;
 }
 
 static QcStatus
@@ -146,6 +204,7 @@ put_batch(QlogWorker *worker, QcError *err)
 		return status;
 	QLOG_STOP("checkpoint-after-apply");
 	batch.len = 0;
+	batch.whole = false;
 	qlog_lock_state();
 	qlog_state->checkpoint_seq = batch.mark.seq;
 	qlog_state->counters.checkpoints++;
@@ -164,7 +223,7 @@ checkpoint(QlogWorker *worker)
 
 	qc_error_clear(&err);
 	qlog_worker_state(worker, "checkpoint");
-	if (batch.len == 0)
+	if (!batch.whole)
 		status = dump(&err);
 	if (status == QC_OK)
 		status = put_batch(worker, &err);

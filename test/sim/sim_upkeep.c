@@ -18,28 +18,52 @@
 
 /* ---- checkpoints ---- */
 
+/* More room for the batch, which goes on with what it has. */
+static void
+grow(SimBatch *batch, QcWriter *w)
+{
+	size_t		len = w->len;
+
+	batch->cap = batch->cap * 2 + 16384;
+	batch->bytes = sim_realloc(batch->bytes, batch->cap);
+	qc_writer_init(w, batch->bytes, batch->cap);
+	w->len = len;
+}
+
+/* Dump rows ahead, a few at a time, while others go on; the last pass may be left half way. */
+static void
+dump_ahead(SimProc *p, QcWriter *w)
+{
+	uint64_t	slices = sim_chance(p->world, 50) ? sim_below(p->world, 40) : 0;
+
+	while (slices-- > 0 && !sim_world_failed(p->world))
+	{
+		uint32_t	rows = 1 + (uint32_t) sim_below(p->world, 6);
+
+		if (qc_rows_ahead(p->server->st, w, rows, &p->err) == QC_SHORT)
+			grow(&p->server->batch, w);
+		sim_pause(p);
+	}
+}
+
 /* Dump what has changed; QC_END = nothing has. */
 static QcStatus
-dump(SimServer *server, QcError *err)
+dump(SimProc *p)
 {
+	SimServer  *server = p->server;
 	SimBatch   *batch = &server->batch;
+	QcWriter	w;
 	QcStatus	status;
 
 	while (batch->nlogs < SIM_REMOVE_MAX &&
 		   (batch->logs[batch->nlogs] = qc_log_remove_next(server->st)) != 0)
 		batch->nlogs++;
-	for (;;)
-	{
-		QcWriter	w;
-
-		qc_writer_init(&w, batch->bytes, batch->cap);
-		status = qc_rows_dump(server->st, &w, &batch->mark, err);
-		batch->len = status == QC_OK ? w.len : 0;
-		if (status != QC_SHORT)
-			return status;
-		batch->cap = batch->cap * 2 + 16384;
-		batch->bytes = sim_realloc(batch->bytes, batch->cap);
-	}
+	qc_writer_init(&w, batch->bytes, batch->cap);
+	dump_ahead(p, &w);
+	while ((status = qc_rows_dump(server->st, &w, &batch->mark, &p->err)) == QC_SHORT)
+		grow(batch, &w);
+	batch->len = w.len;
+	return status;
 }
 
 /* What is left behind is a directory that nobody knows: the next start puts it away. */
@@ -82,7 +106,7 @@ void
 sim_checkpoint(SimProc *p)
 {
 	SimServer  *server = p->server;
-	QcStatus	status = server->batch.len > 0 ? QC_OK : dump(server, &p->err);
+	QcStatus	status = server->batch.len > 0 ? QC_OK : dump(p);
 
 	if (status == QC_END)
 		return;

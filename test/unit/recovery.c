@@ -158,13 +158,21 @@ rows_take(Rows *rows, QcState *st)
 	size_t		cap = 1u << 20;
 	uint8_t    *batch = malloc(cap);
 	QcWriter	w;
-	QcReader	r;
 	QcRowsMark	mark;
 	QcError		err;
 
 	qc_writer_init(&w, batch, cap);
 	CHECK_U64(qc_rows_dump(st, &w, &mark, &err), QC_OK);
-	qc_reader_init(&r, batch, w.len);
+	rows_apply(rows, &w);
+	free(batch);
+}
+
+void
+rows_apply(Rows *rows, const QcWriter *batch)
+{
+	QcReader	r;
+
+	qc_reader_init(&r, batch->buf, batch->len);
 	while (qc_reader_left(&r) > 0)
 	{
 		uint8_t		op = qc_get_u8(&r);
@@ -179,7 +187,6 @@ rows_take(Rows *rows, QcState *st)
 			(void) remove_row(rows, key, key_len);
 	}
 	CHECK(!r.bad);
-	free(batch);
 }
 
 void

@@ -97,6 +97,9 @@ extern void run_refused(Hand *hand, Server *server, const RunOptions *options, Q
 
 /* A checkpoint: what changed in the state goes into the rows.  They begin all zero and end with rows_free. */
 extern void rows_take(Rows *rows, QcState *st);
+
+/* The same for a batch made by the test. */
+extern void rows_apply(Rows *rows, const QcWriter *batch);
 extern void rows_free(Rows *rows);
 
 /* A digest of everything that a checkpoint of the state would hold, but for file positions and counters. */
