@@ -16,6 +16,7 @@
 
 #define PUSHES_MAX		6
 #define BATCH_MAX		20
+#define PATIENCE_MAX	200		/* turns of others that a client waits for a message */
 #define ANSWERS_MAX		(SIM_HELD_MAX * SIM_POP_MAX)
 #define OPS_MAX			(PUSHES_MAX + ANSWERS_MAX + 4)
 
@@ -516,7 +517,8 @@ stage_leases(Work *work)
 
 	if (sim_chance(w, w->config.pop))
 		(void) sim_pop(work->client, (uint32_t) sim_below(w, w->config.names),
-					   1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0);
+					   1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0,
+					   sim_chance(w, 30) ? (uint32_t) sim_below(w, PATIENCE_MAX) : 0);
 	for (int i = 0; i < SIM_HELD_MAX; i++)
 	{
 		SimHeld    *held = &work->client->held[i];

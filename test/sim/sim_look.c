@@ -211,7 +211,7 @@ drain_once(SimClient *client)
 		for (uint32_t name = 0; name < SIM_NAMES_MAX; name++)
 		{
 			sim_arena_reset(&p->arena);
-			if (sim_pop(client, name, SIM_POP_MAX, 0))
+			if (sim_pop(client, name, SIM_POP_MAX, 0, 0))
 				found = sim_acknowledge(client) || found;
 		}
 	}

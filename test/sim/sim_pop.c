@@ -7,6 +7,7 @@
 #include "qc_cursor.h"
 #include "qc_index.h"
 #include "qc_lease.h"
+#include "qc_wait.h"
 #include "sim_payload.h"
 
 #include <assert.h>
@@ -93,13 +94,36 @@ typedef struct Pop
 	uint32_t	batch;
 	uint64_t	partition;
 	uint64_t	lease;
+	bool		may_wait;
+	bool		listed;
+	uint64_t	seq;			/* of the delivery */
 	uint32_t	nplaces;
 	SimPlace	places[SIM_POP_MAX];
 } Pop;
 
+/* Nothing was found: wait for something, or not. */
+static void
+found_nothing(Pop *pop, QcState *st, const QcPopRequest *request)
+{
+	QcWaitFor	what = {.group = request->group, .partition = request->partition,
+		.weight = pop->batch};
+
+	pop->listed = pop->may_wait;
+	if (!pop->may_wait)
+	{
+		qc_wait_popped(st, pop->client->p->number, request->group, false);
+		return;
+	}
+	if (request->partition != NULL)
+		what.partition_hash = qc_wait_partition(request->queue,
+												qc_name_at(st, request->partition->name),
+												request->partition->name_len);
+	qc_wait_list(st, pop->client->p->number, &what);
+}
+
 /* Choose runs of messages. */
 static uint32_t
-choose_runs(const Pop *pop, QcState *st, QcRun *runs)
+choose_runs(Pop *pop, QcState *st, QcRun *runs)
 {
 	QcPopRequest request = {.batch = pop->batch, .max_partitions = 3};
 	uint32_t	nruns = 0;
@@ -114,7 +138,10 @@ choose_runs(const Pop *pop, QcState *st, QcRun *runs)
 		if (request.partition == NULL)
 			return 0;
 	}
-	return qc_pop_choose(st, &request, runs, SIM_POP_MAX, &nruns) == 0 ? 0 : nruns;
+	if (qc_pop_choose(st, &request, runs, SIM_POP_MAX, &nruns) > 0)
+		return nruns;
+	found_nothing(pop, st, &request);
+	return 0;
 }
 
 /* SimChoose. */
@@ -160,6 +187,7 @@ note_delivery(void *context, SimProc *p)
 		sim_place(st, QC_AT(st, QcPartition, cursor->partition), slot->position, slot->attempt,
 				  &slot->hint, &pop->places[pop->nplaces++]);
 	}
+	qc_wait_popped(st, p->number, QC_AT(st, QcGroup, lease->group), true);
 }
 
 /* The credit with which this transaction's leases will end. */
@@ -215,15 +243,46 @@ receive(SimProc *p, const Pop *pop, SimHeld *held)
 	return true;
 }
 
+/* Take the lease.	While there is nothing to take, others run, at most so many times, or until one of them wakes us. */
+static bool
+wait_and_take(SimProc *p, Pop *pop, uint32_t patience)
+{
+	const QcWaiter *waiter = qc_waiter(p->server->st, p->number);
+	QcDeliver	nothing = {0};
+	size_t		room = qc_effect_size(QC_EFFECT_DELIVER, &nothing, SIM_POP_MAX);
+	QcSmallPlan *small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
+	uint8_t    *buffer = sim_arena_take(&p->arena, QC_SMALL_BUFFER(room));
+	bool		taken;
+
+	for (;;)
+	{
+		pop->may_wait = patience > 0 && !p->server->stopping;
+		pop->listed = false;
+		qc_plan_small(small, buffer, room);
+		small->plan.owner = small->plan.pid = p->number;
+		small->plan.needs.nslots = pop->batch;
+		small->plan.needs.nleases = 1;
+		taken = sim_submit(p, small, choose_delivery, note_delivery, pop);
+		if (taken || !pop->listed)
+			break;
+		while (patience > 0 && !p->server->stopping && !waiter->woken)
+		{
+			patience--;
+			sim_pause(p);
+		}
+	}
+	if (!taken)
+		qc_wait_end(p->server->st, p->number);
+	pop->seq = small->plan.seq;
+	return taken;
+}
+
 bool
-sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
+sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, uint32_t patience)
 {
 	SimProc    *p = client->p;
 	SimHeld    *held = free_place(client);
 	uint32_t	number = p->server->queues[name];
-	QcDeliver	nothing = {0};
-	size_t		room = qc_effect_size(QC_EFFECT_DELIVER, &nothing, SIM_POP_MAX);
-	QcSmallPlan *small;
 	Pop		   *pop;
 
 	if (held == NULL || number == SIM_NONE || !take_end_credit(client))
@@ -234,12 +293,7 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
 	pop->batch = batch < SIM_POP_MAX ? batch : SIM_POP_MAX;
 	pop->partition = partition;
 	pop->lease = sim_below(p->world, UINT64_MAX - 1) + 1;
-	small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
-	qc_plan_small(small, sim_arena_take(&p->arena, QC_SMALL_BUFFER(room)), room);
-	small->plan.owner = small->plan.pid = p->number;
-	small->plan.needs.nslots = pop->batch;
-	small->plan.needs.nleases = 1;
-	if (!sim_submit(p, small, choose_delivery, note_delivery, pop))
+	if (!wait_and_take(p, pop, patience))
 	{
 		client->failed |= sim_disk_failed(p);
 		return false;
@@ -249,7 +303,7 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition)
 	held->name = name;
 	held->queue = number;
 	held->n = 0;
-	if (!sim_write(p, small->plan.seq))
+	if (!sim_write(p, pop->seq))
 	{
 		sim_broken(p, "writing a delivery");
 		client->failed = true;

@@ -340,7 +340,7 @@ sim_server_new(SimWorld *world)
 {
 	SimServer  *server = sim_alloc(sizeof(SimServer));
 	QcStateConfig config = {.state_bytes = world->config.state, .index_bytes = world->config.index,
-		.max_slots = world->config.max_slots};
+		.max_slots = world->config.max_slots, .max_waiters = SIM_PROCS};
 
 	server->world = world;
 	server->state_block = take_block(qc_state_size(&config));
@@ -454,6 +454,8 @@ sim_server_run(SimServer *server, uint64_t n, SimBefore before, void *context)
 		if (!sim_fiber_resume(p->fiber))
 			p->ended = true;
 		if (w->crashed)
+			return false;
+		if (!sim_wait_check(server))
 			return false;
 	}
 	return true;

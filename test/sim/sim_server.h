@@ -15,6 +15,7 @@
  *	 sim_pop.c		... with leases
  *	 sim_look.c		everything that a server shows, for the oracle
  *	 sim_check.c	invariants of the state
+ *	 sim_wait.c		invariants of waiting, after every step
  */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
@@ -276,8 +277,11 @@ typedef struct SimClient
 	bool		failed;			/* an error was raised: the transaction rolls back */
 } SimClient;
 
-/* Pop at most batch messages, at most SIM_POP_MAX; partition 0 = of any.  false = nothing was delivered. */
-extern bool sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition);
+/*
+ * Pop at most batch messages, at most SIM_POP_MAX; partition 0 = of any.  When there is nothing, wait while others run, at
+ * most `patience` times.  false = nothing was delivered.
+ */
+extern bool sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, uint32_t patience);
 
 /* A transaction that acknowledges everything the client holds; false = that was nothing, or not to be had. */
 extern bool sim_acknowledge(SimClient *client);
@@ -327,5 +331,10 @@ extern bool sim_drain(SimServer *server);
 
 /* Counts, lists and promises of the state agree.	idle: nobody has a credit. */
 extern bool sim_check(SimServer *server, bool idle);
+
+/* ---- sim_wait.c ---- */
+
+/* The state lock is free: wake who must be woken; nobody waits while something is deliverable and nobody comes. */
+extern bool sim_wait_check(SimServer *server);
 
 #endif							/* SIM_SERVER_H */
