@@ -124,6 +124,11 @@ print_message(Dump *dump, uint64_t position, const QcMessage *message)
 	dump_row_u64(row, "bytes", message->data_len);
 	if (message->flags & QC_FRAME_HEADERS)
 		dump_row_text(row, "headers", message->headers, message->headers_len);
+	if (message->flags & QC_FRAME_DEAD)
+	{
+		dump_row_string(row, "from_partition", message->partition, message->partition_len);
+		dump_row_string(row, "reason", message->reason, message->reason_len);
+	}
 	if (as_hex)
 		dump_row_hex(row, "data_hex", message->data, message->data_len);
 	else

@@ -183,7 +183,7 @@ apply_ack(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *er
 	return QC_OK;
 }
 
-/* The copy in the dead lane; *ref = 0 when a later entry has dropped the lane (recovery). */
+/* The copy in the dead lane; *ref = 0: the message is dropped, or a later entry has dropped the lane (recovery). */
 static QcStatus
 add_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcRef *ref, QcError *err)
 {
@@ -191,6 +191,8 @@ add_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcRef *ref, QcEr
 	QcLaneItem *item;
 
 	*ref = 0;
+	if (dead->lane == 0)
+		return QC_OK;
 	if (lane == NULL)
 		return unknown_partition(st, apply, dead->lane, err);
 	if (dead->lane_position >= lane->next ||
@@ -213,12 +215,18 @@ add_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcRef *ref, QcEr
 static QcStatus
 apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 {
-	QcOpenItem	item = {.kind = QC_OPEN_DEAD, .lease = dead->lease, .partition = dead->partition,
-		.first = dead->position, .count = 1, .group = (uint32_t) dead->group};
+	QcOpenItem	item = {.kind = dead->lane == 0 ? QC_OPEN_DROP : QC_OPEN_DEAD, .lease = dead->lease,
+		.partition = dead->partition, .first = dead->position, .count = 1,
+	.group = (uint32_t) dead->group, .delivered = UINT64_MAX};
 	QcStatus	status = reach_answered(st, apply, dead->partition, dead->position, 1, err);
 
 	if (status == QC_OK)
 		status = add_dead(st, apply, dead, &item.lane_item, err);
+	if (status == QC_OK && apply->immediate)
+	{
+		qc_open_settle_item(st, &item, true);
+		return QC_OK;
+	}
 	return status == QC_OK ? add_item(st, apply, &item, err) : status;
 }
 
@@ -237,6 +245,8 @@ static QcStatus
 apply_nack(QcState *st, const QcApply *apply, const QcEffect *effect)
 {
 	QcLease    *lease = qc_lease_by_id(st, effect->u.nack.lease);
+	QcReturn	how = {(int64_t) effect->u.nack.delay_us, apply->created_at, apply->monotonic,
+	QC_DEAD_NACKED};
 
 	for (uint32_t i = 0; lease != NULL && i < effect->nitems; i++)
 	{
@@ -246,13 +256,23 @@ apply_nack(QcState *st, const QcApply *apply, const QcEffect *effect)
 		qc_effect_item(effect, i, &range);
 		partition = qc_partition_by_id(st, range.partition);
 		if (partition != NULL)
-			(void) qc_lease_nack(st, lease, partition, range.first, range.count,
-								 (int64_t) effect->u.nack.delay_us, apply->created_at,
-								 apply->monotonic);
+			(void) qc_lease_nack(st, lease, partition, range.first, range.count, &how);
 	}
 	if (lease != NULL)
 		(void) qc_lease_end_if_empty(st, lease);
 	return QC_OK;
+}
+
+static void
+release_lease(QcState *st, const QcApply *apply, QcLease *lease, const QcRelease *release)
+{
+	QcReturn	how = {(int64_t) release->delay_us, apply->created_at, apply->monotonic, QC_DEAD_ABORTED};
+
+	if (release->reason == QC_RELEASE_EXPIRED)
+		how.cause = QC_DEAD_EXPIRED;
+	else if (release->reason == QC_RELEASE_LOST)
+		how.cause = QC_DEAD_LOST;
+	qc_lease_release(st, lease, &how);
 }
 
 /* Effects on one lease; a lease that is gone was answered by a later entry or lost: nothing to do. */
@@ -270,8 +290,7 @@ apply_lease(QcState *st, const QcApply *apply, const QcEffect *effect)
 	else if (effect->kind == QC_EFFECT_RENEW)
 		qc_lease_renew(st, lease, (int64_t) effect->u.renew.lease_us, apply->monotonic);
 	else
-		qc_lease_release(st, lease, (int64_t) effect->u.release.delay_us, apply->created_at,
-						 apply->monotonic, effect->u.release.reason == QC_RELEASE_EXPIRED);
+		release_lease(st, apply, lease, &effect->u.release);
 	return QC_OK;
 }
 

@@ -8,7 +8,7 @@
  *
  * Effects of an entry that is not settled yet hang on its open entry (QcApply.open); immediate ones
  * (deliver, pop_commit, release, nack, renew, decision, confirm, epoch, what a pop found out about a start
- * rule, and an auto-create's catalog) act at once.
+ * rule, an auto-create's catalog, and the deaths of messages that nobody holds any more) act at once.
  *
  * Settling most entries commutes.  Those that change groups, seek or purge do not: where a group stands
  * depends on what was pushed and delivered before.  They are joint entries whose commit logs its decision
@@ -55,6 +55,9 @@ extern QcStatus qc_apply_effect(QcState *st, const QcApply *apply, const QcEffec
  */
 extern void qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn,
 						   int64_t monotonic);
+
+/* Settle one item of an entry, on its own: what an immediate entry does. */
+extern void qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed);
 
 /*
  * Turn round the lists of an open entry, which grow at their heads: partitions become ready, and groups are changed, in

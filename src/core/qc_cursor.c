@@ -5,6 +5,7 @@
  * Invariants:
  *	 slots are in ascending order of position, all below `fetch`;
  *	 nleased + nwaiting <= nslots; an unordered cursor's remaining slots are exactly its retry list;
+ *	 a dying slot counts as waiting and stands in QcState.dying unless it has a timer;
  *	 is_ready <=> deliverable(cursor), and then the cursor is in its group's ready list;
  *	 group->nready counts visible messages at or above fetch plus slots in state RETRY;
  *	 none of this holds for a partition that has not seen a purge of its queue yet: whoever comes here touches it first
@@ -281,12 +282,14 @@ qc_cursor_take(QcState *st, QcCursor *cursor, uint64_t position, uint32_t attemp
 			slot = qc_cursor_slot(st, cursor, position);
 		if (slot == NULL || slot->lease != 0)
 			return NULL;
+		/* Only a replay, on a later clock or with another retry_limit, finds it not due. */
 		if (slot->state == QC_SLOT_WAITING)
 		{
-			/* Only a replay on a later clock gets here: live pops take what is due. */
 			qc_timer_disarm(st, &slot->timer);
 			qc_slot_due(st, slot);
 		}
+		if (slot->state == QC_SLOT_DYING)
+			qc_slot_revive(st, slot);
 		if (!ordered)
 			qc_list_remove(st, &cursor->retry, QC_REF(st, slot), OF_LEASE);
 	}
@@ -317,23 +320,93 @@ unlease(QcState *st, QcCursor *cursor, QcSlot *slot)
 	group->nleased--;
 }
 
-void
-qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us, int64_t now,
-				   int64_t monotonic)
+bool
+qc_queue_exhausted(const QcQueue *queue, uint32_t attempt)
 {
+	int64_t		limit = queue->options.value[QC_OPT_RETRY_LIMIT];
+
+	return limit >= 0 && attempt > limit;
+}
+
+/* How long a message waits that has come back for the n-th time: doubling, up to the cap. */
+static int64_t
+delay_by_rule(const QcQueue *queue, uint32_t attempt)
+{
+	int64_t		max = queue->options.value[QC_OPT_RETRY_DELAY_MAX];
+	int64_t		delay = queue->options.value[QC_OPT_RETRY_DELAY];
+
+	for (uint32_t i = 1; i < attempt && delay > 0 && delay < max; i++)
+		delay *= 2;
+	return delay < max ? delay : max;
+}
+
+/* Into the list of those that are to be moved, and have somebody do it. */
+static void
+list_dying(QcState *st, QcSlot *slot)
+{
+	qc_list_append(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+	qc_timers_call(st, INT64_MIN);
+}
+
+void
+qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, const QcReturn *how, bool charged)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, QC_AT(st, QcPartition, cursor->partition)->queue);
+	int64_t		delay = charged ? how->delay_us : 0;
+
 	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
 	unlease(st, cursor, slot);
 	slot->lease = 0;
+	slot->cause = how->cause;
+	if (!charged && slot->attempt > 0)
+		slot->attempt--;
+	if (delay == (int64_t) QC_DELAY_RULE)
+		delay = delay_by_rule(queue, slot->attempt);
 	slot->state = QC_SLOT_WAITING;
-	slot->due = now + delay_us;
+	slot->due = how->now + delay;
 	cursor->nwaiting++;
 	QC_AT(st, QcGroup, cursor->group)->nwaiting++;
+	qc_dirty_cursor(st, cursor);
+	if (charged && qc_queue_exhausted(queue, slot->attempt))
+	{
+		slot->state = QC_SLOT_DYING;
+		list_dying(st, slot);
+	}
 
 	/* No memory for a timer: rather too early than never. */
-	if (delay_us <= 0 ||
-		!qc_timer_arm_slot(st, slot, monotonic + delay_us, monotonic, false))
+	else if (delay <= 0 ||
+			 !qc_timer_arm_slot(st, slot, how->monotonic + delay, how->monotonic, false))
 		qc_slot_due(st, slot);
-	qc_dirty_cursor(st, cursor);
+}
+
+void
+qc_slot_defer(QcState *st, QcSlot *slot, int64_t delay_us, int64_t monotonic)
+{
+	assert(slot->state == QC_SLOT_DYING && slot->timer == 0);
+	qc_list_remove(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+
+	/* No memory for a timer: behind all others. */
+	if (!qc_timer_arm_slot(st, slot, monotonic + delay_us, monotonic, false))
+		qc_list_append(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+}
+
+/* Out of the list of those to be moved, or away from the timer that would put it there. */
+static void
+unlist_dying(QcState *st, QcSlot *slot)
+{
+	if (slot->timer != 0)
+		qc_timer_disarm(st, &slot->timer);
+	else
+		qc_list_remove(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+}
+
+void
+qc_slot_revive(QcState *st, QcSlot *slot)
+{
+	assert(slot->state == QC_SLOT_DYING);
+	unlist_dying(st, slot);
+	slot->state = QC_SLOT_WAITING;
+	qc_slot_due(st, slot);
 }
 
 void
@@ -347,6 +420,11 @@ qc_slot_due(QcState *st, QcSlot *slot)
 	{
 		/* A purge has taken it. */
 		qc_partition_touch(st, partition);
+		return;
+	}
+	if (slot->state == QC_SLOT_DYING)
+	{
+		list_dying(st, slot);
 		return;
 	}
 	assert(slot->state == QC_SLOT_WAITING && cursor->nwaiting > 0 && group->nwaiting > 0);
@@ -368,11 +446,13 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 
 	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
 	unlease(st, cursor, slot);
-	if (slot->state == QC_SLOT_WAITING)
+	if (slot->state == QC_SLOT_WAITING || slot->state == QC_SLOT_DYING)
 	{
 		cursor->nwaiting--;
 		group->nwaiting--;
 	}
+	if (slot->state == QC_SLOT_DYING)
+		unlist_dying(st, slot);
 	if (slot->state == QC_SLOT_RETRY)
 	{
 		if (!qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)))
@@ -446,6 +526,21 @@ qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count)
 	qc_dirty_cursor(st, cursor);
 	qc_cursor_refresh(st, cursor);
 	return true;
+}
+
+void
+qc_cursor_dead(QcState *st, QcCursor *cursor, uint64_t position)
+{
+	QcSlot	   *slot = QC_AT(st, QcSlot, st->dying.head);
+
+	/* They are moved from the head of the list on: mostly no search is needed. */
+	if (slot == NULL || slot->position != position || slot->cursor != QC_REF(st, cursor))
+	{
+		(void) qc_cursor_done(st, cursor, position, 1);
+		return;
+	}
+	qc_cursor_finish(st, cursor, slot);
+	qc_cursor_refresh(st, cursor);
 }
 
 /* Remember [first, first + count) as holding no message; the pending entry just freed serves again. */
@@ -598,25 +693,18 @@ choose_fresh(QcState *st, const QcCursor *cursor, Chosen *chosen)
 	}
 }
 
-/*
- * In order: slots first, and nothing behind one that still waits.	Only the lowest message is charged with an
- * attempt: those behind it were not necessarily looked at.
- */
+/* In order: slots first, and nothing behind one that still waits, or is dying. */
 static void
 choose_ordered(QcState *st, const QcCursor *cursor, Chosen *chosen)
 {
 	QcPartition *partition = QC_AT(st, QcPartition, cursor->partition);
 	QcSlot	   *slot = QC_AT(st, QcSlot, cursor->slots.head);
-	bool		lowest = true;
 
 	for (; slot != NULL; slot = QC_AT(st, QcSlot, slot->of_cursor.next))
 	{
-		uint32_t	attempt = lowest || slot->attempt == 0 ? slot->attempt + 1 : slot->attempt;
-
 		if (slot->state != QC_SLOT_RETRY ||
-			choose_run(chosen, partition->id, slot->position, 1, attempt) == 0)
+			choose_run(chosen, partition->id, slot->position, 1, slot->attempt + 1) == 0)
 			return;
-		lowest = false;
 	}
 	choose_fresh(st, cursor, chosen);
 }

@@ -50,9 +50,34 @@ extern QcSlot *qc_cursor_slot(QcState *st, const QcCursor *cursor, uint64_t posi
 extern QcSlot *qc_cursor_take(QcState *st, QcCursor *cursor, uint64_t position, uint32_t attempt,
 							  bool promised);
 
-/* Put a slot that lost its lease back: now (delay_us = 0) or after a delay. */
-extern void qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, int64_t delay_us,
-							   int64_t now, int64_t monotonic);
+/* How messages come back that were delivered. */
+typedef struct QcReturn
+{
+	int64_t		delay_us;		/* (int64_t) QC_DELAY_RULE: as the queue's options have it */
+	int64_t		now;
+	int64_t		monotonic;
+	uint8_t		cause;			/* QC_DEAD_* */
+} QcReturn;
+
+/*
+ * Put a slot that lost its lease back, to be taken after the delay, or dying when the queue's retry_limit is used up.
+ * charged = false: this delivery does not count, and there is no delay (ordered partitions: what stood behind the
+ * message that failed).
+ */
+extern void qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, const QcReturn *how,
+							   bool charged);
+
+/* A dying slot cannot be moved now: it comes back into QcState.dying after a while. */
+extern void qc_slot_defer(QcState *st, QcSlot *slot, int64_t delay_us, int64_t monotonic);
+
+/* A dying slot need not die: the option has changed.  It can be taken again. */
+extern void qc_slot_revive(QcState *st, QcSlot *slot);
+
+/* Is the limit of deliveries used up for a message that has come back so often? */
+extern bool qc_queue_exhausted(const QcQueue *queue, uint32_t attempt);
+
+/* The position ends as a dead letter, whatever holds it. */
+extern void qc_cursor_dead(QcState *st, QcCursor *cursor, uint64_t position);
 
 /* The message is done: free its slot, which has no lease any more. */
 extern void qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot);
@@ -91,7 +116,7 @@ extern bool qc_cursor_done(QcState *st, QcCursor *cursor, uint64_t first, uint32
 /* Positions that hold no message after all (their entry was undone): end what recovery had delivered of them. */
 extern void qc_cursor_void(QcState *st, QcCursor *cursor, uint64_t first, uint32_t count);
 
-/* A waiting slot's time has come (called by the timer wheel). */
+/* The time of a waiting or a deferred slot has come (called by the timer wheel). */
 extern void qc_slot_due(QcState *st, QcSlot *slot);
 
 /* A partition or queue goes away: free the cursor with its slots (leases that become empty end). */

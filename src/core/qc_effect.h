@@ -29,7 +29,8 @@
  *				that recovery can apply it when the delivery was lost.
  * nack			these ranges can be delivered again delay_us after the entry's created_at; a count of
  *				QC_NACK_REST: everything that the lease holds of the partition from first on.
- * dead			a message moved to the dead lane: copy at lane/lane_position (appended in the same entry).
+ * dead			a message moved to the dead lane: copy at lane/lane_position (appended in the same entry); lane 0: it is
+ *				dropped.  The lease it is taken from, 0 = it had none any more.
  * renew		the lease runs for lease_us from now on.
  * decision		verdicts on joint entries; lsn is the end of the commit record (0 when aborted).
  * confirm		every joint entry up to seq has its WAL record in durable WAL before lsn.
@@ -93,6 +94,9 @@
 	EFFECT(20, PURGE, purge, QcPurge, \
 		U64(queue) U64(partition) U64(entry), U64(seq))
 
+/* QcRelease.delay_us and QcNack.delay_us: as the options retry_delay and retry_delay_max have it */
+#define QC_DELAY_RULE		UINT64_MAX
+
 /* values of QcRelease.reason */
 #define QC_RELEASE_ABORT	1	/* the transaction of the pop rolled back */
 #define QC_RELEASE_EXPIRED	2	/* the lease's time was over */
@@ -104,6 +108,7 @@
 #define QC_DEAD_ABORTED		3	/* its consumer's transaction rolled back once too often */
 #define QC_DEAD_EXPIRED		4	/* its lease expired once too often */
 #define QC_DEAD_LOST		5	/* its consumer was gone after a crash once too often */
+#define QC_DEAD_UNREADABLE	6	/* as 2 to 5; the letter only says where its record is damaged */
 
 /* value of QcNackItem.count */
 #define QC_NACK_REST		UINT32_MAX

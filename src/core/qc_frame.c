@@ -21,6 +21,8 @@ qc_frame_size(const QcMessage *message)
 		size += 2 + (uint64_t) message->producer_len;
 	if (message->flags & QC_FRAME_HEADERS)
 		size += 4 + (uint64_t) message->headers_len;
+	if (message->flags & QC_FRAME_DEAD)
+		size += 4 + (uint64_t) message->partition_len + message->reason_len;
 	size += message->data_len;
 	return size - 4 > UINT32_MAX ? 0 : size;
 }
@@ -49,6 +51,11 @@ qc_frame_put(QcWriter *w, const QcMessage *message)
 		qc_put_u32(w, message->headers_len);
 		qc_put_bytes(w, message->headers, message->headers_len);
 	}
+	if (message->flags & QC_FRAME_DEAD)
+	{
+		qc_put_str16(w, message->partition, message->partition_len);
+		qc_put_str16(w, message->reason, message->reason_len);
+	}
 	qc_put_bytes(w, message->data, message->data_len);
 }
 
@@ -75,6 +82,11 @@ get_body(QcReader *r, QcMessage *message, QcError *err)
 	{
 		message->headers_len = qc_get_u32(r);
 		message->headers = qc_get_bytes(r, message->headers_len);
+	}
+	if (message->flags & QC_FRAME_DEAD)
+	{
+		message->partition = qc_get_str16(r, &message->partition_len);
+		message->reason = qc_get_str16(r, &message->reason_len);
 	}
 	message->data_len = (uint32_t) qc_reader_left(r);
 	message->data = qc_get_bytes(r, message->data_len);

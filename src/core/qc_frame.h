@@ -9,6 +9,8 @@
  *	 u16 + n	dedup id; length 0 = none given
  *	 u16 + n	producer, only with QC_FRAME_PRODUCER
  *	 u32 + n	headers (JSON text), only with QC_FRAME_HEADERS
+ *	 u16 + n	name of the partition that it comes from, only with QC_FRAME_DEAD
+ *	 u16 + n	why it died, only with QC_FRAME_DEAD
  *	 rest		data: JSON text in UTF-8, or bytes with QC_FRAME_BINARY
  */
 #ifndef QC_FRAME_H
@@ -22,7 +24,8 @@
 #define QC_FRAME_ENCRYPTED	4
 #define QC_FRAME_HEADERS	8
 #define QC_FRAME_BINARY		16
-#define QC_FRAME_FLAGS_ALL	31
+#define QC_FRAME_DEAD		32	/* a dead letter */
+#define QC_FRAME_FLAGS_ALL	63
 #define QC_FRAME_LEN_MIN	19
 #define QC_ID_SIZE			16
 #define QC_HASH_SIZE		16
@@ -39,6 +42,10 @@ typedef struct QcMessage
 	uint16_t	producer_len;
 	const uint8_t *headers;
 	uint32_t	headers_len;
+	const uint8_t *partition;
+	uint16_t	partition_len;
+	const uint8_t *reason;
+	uint16_t	reason_len;
 	const uint8_t *data;
 	uint32_t	data_len;
 } QcMessage;

@@ -234,25 +234,30 @@ detach(QcState *st, QcLease *lease, QcSlot *slot)
 }
 
 void
-qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int64_t now, int64_t monotonic,
-				 bool expired)
+qc_lease_release(QcState *st, QcLease *lease, const QcReturn *how)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, lease->queue);
+	QcCursor   *last = NULL;
 	QcRef		ref;
 
-	if (expired)
+	if (how->cause == QC_DEAD_EXPIRED)
 	{
 		queue->expired += lease->nslots;
 		qc_dirty_queue(st, queue);
 	}
+
+	/* Partition by partition, positions ascending. */
 	while ((ref = lease->slots.head) != 0)
 	{
 		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
 		QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
+		bool		lowest = cursor != last;
 
 		detach(st, lease, slot);
-		qc_cursor_put_back(st, cursor, slot, delay_us, now, monotonic);
+		qc_cursor_put_back(st, cursor, slot, how, lowest ||
+						   !qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)));
 		qc_cursor_refresh(st, cursor);
+		last = cursor;
 	}
 	lease->pin_seq = 0;
 	qc_lease_destroy(st, lease);
@@ -260,10 +265,11 @@ qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int64_t now, int
 
 uint32_t
 qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first, uint32_t count,
-			  int64_t delay_us, int64_t now, int64_t monotonic)
+			  const QcReturn *how)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, lease->queue);
-	uint64_t	end = count == QC_NACK_REST ? UINT64_MAX : first + count;
+	bool		rest = count == QC_NACK_REST;
+	uint64_t	end = rest ? UINT64_MAX : first + count;
 	QcRef		of_partition = QC_REF(st, partition);
 	QcCursor   *cursor = NULL;
 	uint32_t	n = 0;
@@ -278,7 +284,7 @@ qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t firs
 			continue;
 		cursor = QC_AT(st, QcCursor, slot->cursor);
 		detach(st, lease, slot);
-		qc_cursor_put_back(st, cursor, slot, delay_us, now, monotonic);
+		qc_cursor_put_back(st, cursor, slot, how, n == 0 || !rest);
 		n++;
 	}
 	if (cursor != NULL)

@@ -20,16 +20,19 @@ extern QcStatus qc_lease_deliver(QcState *st, const QcDeliver *deliver, const Qc
 extern void qc_lease_commit(QcState *st, QcLease *lease, int64_t monotonic);
 extern void qc_lease_renew(QcState *st, QcLease *lease, int64_t lease_us, int64_t monotonic);
 
-/* End the lease without an answer: its messages can be taken again after delay_us. */
-extern void qc_lease_release(QcState *st, QcLease *lease, int64_t delay_us, int64_t now,
-							 int64_t monotonic, bool expired);
+/*
+ * End the lease without an answer: its messages come back.  In an ordered partition only the lowest one is charged with
+ * the attempt: those behind it were not necessarily looked at.
+ */
+extern void qc_lease_release(QcState *st, QcLease *lease, const QcReturn *how);
 
 /*
- * nack messages [first, first + count), or with QC_NACK_REST everything from first on: what an answer in an ordered
- * partition says, so that a replay need not know whether it was.	Ends the lease when none is left.	 Returns how many were given back.
+ * nack messages [first, first + count), or with QC_NACK_REST everything from first on, of which only the lowest one is
+ * charged: what an answer in an ordered partition says, so that a replay need not know whether it was.  Ends the lease
+ * when none is left.	 Returns how many were given back.
  */
 extern uint32_t qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,
-							  uint32_t count, int64_t delay_us, int64_t now, int64_t monotonic);
+							  uint32_t count, const QcReturn *how);
 
 /* Messages [first, first + count) of the lease are done; does not end the lease. Returns how many were. */
 extern uint32_t qc_lease_done(QcState *st, QcLease *lease, QcPartition *partition, uint64_t first,

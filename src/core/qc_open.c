@@ -135,13 +135,20 @@ settle_ack(QcState *st, const QcOpenItem *item)
 
 	/* What was delivered before a seek is not what the cursor will deliver again. */
 	if (cursor != NULL && item->delivered >= cursor->sought)
-		(void) qc_cursor_done(st, cursor, item->first, item->count);
+	{
+		if (item->kind == QC_OPEN_ACK)
+			(void) qc_cursor_done(st, cursor, item->first, item->count);
+		else
+			qc_cursor_dead(st, cursor, item->first);
+	}
 	if (item->kind == QC_OPEN_ACK)
 	{
 		queue->acked += item->count;
 		if (group != NULL)
 			group->acked += item->count;
 	}
+	if (item->kind == QC_OPEN_DROP)
+		queue->dropped++;
 	qc_dirty_queue(st, queue);
 	if (group != NULL)
 		qc_dirty_group(st, group);
@@ -258,12 +265,19 @@ settle_alter(QcState *st, const QcOpenItem *item, bool committed)
 		qc_alter_discard(st, item->alter);
 }
 
-static void
-settle_item(QcState *st, const QcOpenItem *item, bool committed)
+/* Does the item end positions of a lease? */
+static bool
+answers(const QcOpenItem *item)
+{
+	return item->kind == QC_OPEN_ACK || item->kind == QC_OPEN_DEAD || item->kind == QC_OPEN_DROP;
+}
+
+void
+qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed)
 {
 	QcQueue    *queue;
 
-	if (item->kind == QC_OPEN_ACK || item->kind == QC_OPEN_DEAD)
+	if (answers(item))
 	{
 		if (committed)
 			settle_ack(st, item);
@@ -299,7 +313,7 @@ unpin(QcState *st, const QcOpen *open, int64_t monotonic)
 		QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
 		QcLease    *lease = NULL;
 
-		if (item->kind == QC_OPEN_ACK || item->kind == QC_OPEN_DEAD)
+		if (answers(item))
 			lease = qc_lease_by_id(st, item->lease);
 		if (lease != NULL && lease->pin_seq == open->seq)
 			qc_lease_unpin(st, lease, monotonic);
@@ -321,7 +335,7 @@ qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn, int64_t 
 	settle_pendings(st, open, committed);
 	qc_dedup_settle(st, open, committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
-		settle_item(st, QC_AT(st, QcOpenItem, ref), committed);
+		qc_open_settle_item(st, QC_AT(st, QcOpenItem, ref), committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
 	{
 		if (is_group_item(QC_AT(st, QcOpenItem, ref)))

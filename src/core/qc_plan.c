@@ -423,7 +423,7 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 			break;
 		case QC_EFFECT_DEAD:
 			needs->nitems++;
-			needs->nlane_items++;
+			needs->nlane_items += effect->u.dead.lane != 0;
 			break;
 		case QC_EFFECT_QUEUE_DROP:
 			needs->nitems++;

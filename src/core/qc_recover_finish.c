@@ -210,7 +210,8 @@ put_releases(QcRecovery *rc, QcWriter *w)
 	for (QcLease *lease = QC_AT(st, QcLease, st->leases.head); lease != NULL && n < max;
 		 lease = QC_AT(st, QcLease, lease->all.next))
 	{
-		QcRelease	release = {.lease = lease->id, .delay_us = 0, .reason = QC_RELEASE_LOST};
+		QcRelease	release = {.lease = lease->id, .delay_us = QC_DELAY_RULE,
+		.reason = QC_RELEASE_LOST};
 
 		if (lease->committed || qc_lease_gone(st, lease))
 			continue;

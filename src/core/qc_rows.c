@@ -29,9 +29,10 @@ store_be64(uint8_t *at, uint64_t value)
 }
 
 /*
- * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup, deduplicated; group 2: state and
- * counters; partition 2: start, purges, bytes, last_push; lease 2: messages taken, acknowledged; 3: delivered; cursor 2:
- * sought; open entry 2: new definitions of queues; 3: delivered and lane of an item.
+ * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup,
+ * deduplicated; 4: messages dropped; group 2: state and counters; partition 2: start, purges, bytes, last_push; lease 2:
+ * messages taken, acknowledged; 3: delivered; cursor 2: sought; 3: why a message came back; open entry 2: new definitions
+ * of queues; 3: delivered and lane of an item.
  */
 uint8_t
 qc_row_version(uint8_t kind)
@@ -39,13 +40,14 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
+			return 4;
 		case QC_ROW_LEASE:
+		case QC_ROW_CURSOR:
 		case QC_ROW_OPEN:
 			return 3;
 		case QC_ROW_MARK:
 		case QC_ROW_GROUP:
 		case QC_ROW_PARTITION:
-		case QC_ROW_CURSOR:
 			return 2;
 		case QC_ROW_LOG:
 		case QC_ROW_LANE_ITEM:
@@ -216,6 +218,7 @@ put_queue(Dump *d, QcRef ref)
 	qc_put_u32(w, queue->purges);
 	qc_put_u64(w, (uint64_t) queue->last_dedup);
 	qc_put_u64(w, queue->deduplicated);
+	qc_put_u64(w, queue->dropped);
 }
 
 static Key
@@ -317,7 +320,7 @@ static bool
 same_run(const QcSlot *a, const QcSlot *b)
 {
 	return b->position == a->position + 1 && b->lease == a->lease && b->attempt == a->attempt &&
-		b->state == a->state && (b->state != QC_SLOT_WAITING || b->due == a->due);
+		b->cause == a->cause && b->state == a->state && (b->state != QC_SLOT_WAITING || b->due == a->due);
 }
 
 static Key
@@ -360,6 +363,7 @@ put_cursor(Dump *d, QcRef ref)
 		qc_put_u64(w, first->lease == 0 ? 0 : QC_AT(st, QcLease, first->lease)->id);
 		qc_put_u32(w, first->attempt);
 		qc_put_u64(w, first->state == QC_SLOT_WAITING ? (uint64_t) first->due : 0);
+		qc_put_u8(w, first->cause);
 		slot = next;
 	}
 	qc_put_u32(w, 0);

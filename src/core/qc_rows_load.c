@@ -132,7 +132,7 @@ get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
 	return QC_OK;
 }
 
-/* What versions 2 and 3 of the row have brought. */
+/* What versions 2 to 4 of the row have brought. */
 static QcStatus
 load_definition(Row *row, QcQueue *queue, QcError *err)
 {
@@ -149,6 +149,8 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 	queue->purges = qc_get_u32(&row->value);
 	queue->last_dedup = (int64_t) qc_get_u64(&row->value);
 	queue->deduplicated = qc_get_u64(&row->value);
+	if (row->version >= 4)
+		queue->dropped = qc_get_u64(&row->value);
 	return QC_OK;
 }
 
@@ -204,7 +206,9 @@ load_queue(Row *row, QcError *err)
 	queue->last_push = fields.last_push;
 	queue->last_pop = fields.last_pop;
 	status = qc_options_get(options.bytes, options.len, &queue->options, err);
-	return status == QC_OK ? load_definition(row, queue, err) : status;
+	if (status == QC_OK)
+		status = load_definition(row, queue, err);
+	return status;
 }
 
 static QcStatus
@@ -352,6 +356,7 @@ load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
 	uint64_t	lease_id = qc_get_u64(r);
 	uint32_t	attempt = qc_get_u32(r);
 	int64_t		due = (int64_t) qc_get_u64(r);
+	uint8_t		cause = row->version >= 3 ? qc_get_u8(r) : 0;
 	QcLease    *lease = lease_id == 0 ? NULL : qc_lease_by_id(st, lease_id);
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 
@@ -368,6 +373,7 @@ load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
 		slot->cursor = QC_REF(st, cursor);
 		slot->attempt = attempt;
 		slot->due = due;
+		slot->cause = cause;
 		qc_list_append(st, &cursor->slots, ref, offsetof(QcSlot, of_cursor));
 		cursor->nslots++;
 		if (lease != NULL)
@@ -575,9 +581,9 @@ qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, const uint8_t *val
 	return status;
 }
 
-/* Slots without a lease wait for their time or can be taken again now. */
+/* Slots without a lease wait for their time, can be taken again now, or are dying. */
 static bool
-wake_slots(QcState *st, QcCursor *cursor, int64_t now, int64_t monotonic)
+wake_slots(QcState *st, const QcQueue *queue, QcCursor *cursor, int64_t now, int64_t monotonic)
 {
 	for (QcRef ref = cursor->slots.head; ref != 0; ref = QC_AT(st, QcSlot, ref)->of_cursor.next)
 	{
@@ -585,7 +591,9 @@ wake_slots(QcState *st, QcCursor *cursor, int64_t now, int64_t monotonic)
 
 		if (slot->state != QC_SLOT_WAITING)
 			continue;
-		if (slot->due <= now)
+		if (qc_queue_exhausted(queue, slot->attempt))
+			slot->state = QC_SLOT_DYING;
+		if (slot->state == QC_SLOT_DYING || slot->due <= now)
 			qc_slot_due(st, slot);
 		else if (!qc_timer_arm_slot(st, slot, monotonic + (slot->due - now), monotonic, false))
 			return false;
@@ -625,7 +633,7 @@ derive_partition(QcState *st, QcQueue *queue, QcPartition *partition, int64_t no
 		/* What stays when it is taken from all of them has no cursor. */
 		if (cursor->fetch != QC_UNSET && qc_group_scanning(group))
 			group->unscanned -= partition->visible;
-		if (!wake_slots(st, cursor, now, monotonic))
+		if (!wake_slots(st, queue, cursor, now, monotonic))
 			return false;
 		qc_cursor_refresh(st, cursor);
 	}

@@ -128,6 +128,7 @@ typedef struct QcQueue
 	uint64_t	expired;
 	uint64_t	dead;			/* messages in dead lanes */
 	uint64_t	deduplicated;	/* pushes that a dedup id answered */
+	uint64_t	dropped;		/* messages that would be dead letters, with dead_letters off */
 	int64_t		last_push;
 	int64_t		last_pop;
 	int64_t		last_dedup;		/* newest push with a dedup id, or a later time */
@@ -177,7 +178,7 @@ typedef struct QcGroup
 	QcList		leases;			/* oldest first */
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
-	uint64_t	nwaiting;		/* messages that wait for a retry time */
+	uint64_t	nwaiting;		/* messages that wait for a retry time, or are dying */
 	uint64_t	unscanned;		/* messages of partitions without cursor; 0 with QC_START_NEW */
 	uint64_t	acked;
 	uint64_t	redelivered;	/* deliveries but the first of a message */
@@ -261,7 +262,7 @@ typedef struct QcCursor
 	QcRef		next;			/* cursor of the partition's next group */
 	uint32_t	nslots;			/* deleted: group id */
 	uint32_t	nleased;		/* slots under a lease */
-	uint32_t	nwaiting;		/* slots that wait for a retry time */
+	uint32_t	nwaiting;		/* slots that wait for a retry time, or are dying */
 	uint64_t	fetch;			/* next position never delivered; deleted: partition id */
 	QcList		slots;			/* by position */
 	QcList		retry;			/* default partition: slots that can be taken again, FIFO */
@@ -276,7 +277,10 @@ typedef enum QcSlotState
 {
 	QC_SLOT_LEASED,
 	QC_SLOT_RETRY,				/* can be taken now */
-	QC_SLOT_WAITING				/* a timer makes it QC_SLOT_RETRY */
+	QC_SLOT_WAITING,			/* a timer makes it QC_SLOT_RETRY */
+	QC_SLOT_DYING				/* has come back more often than retry_limit allows: not delivered again,
+								 * waits for its way to the dead letters, in QcState.dying or for a timer
+								 * that puts it there again.  Derived from attempt and option, not stored. */
 } QcSlotState;
 
 typedef struct QcSlot
@@ -284,12 +288,14 @@ typedef struct QcSlot
 	uint64_t	position;
 	QcRef		cursor;
 	QcRef		lease;
-	uint32_t	attempt;		/* deliveries so far */
+	uint32_t	attempt;		/* leased: number of this delivery; otherwise how often it has come back */
 	QcRef		hint;			/* index entry */
 	QcLink		of_cursor;
-	QcLink		of_lease;		/* or of the cursor's retry list */
+	QcLink		of_lease;		/* or of the cursor's retry list, or of QcState.dying */
 	QcRef		timer;
-	uint32_t	state;			/* QcSlotState */
+	uint8_t		state;			/* QcSlotState */
+	uint8_t		cause;			/* QC_DEAD_*: why it came back last */
+	uint16_t	unused;
 	int64_t		due;			/* QC_SLOT_WAITING: wall clock, microseconds */
 } QcSlot;
 
@@ -349,7 +355,8 @@ typedef enum QcOpenItemKind
 	QC_OPEN_GROUP_SEEK,			/* partition: queue id, first: id of the group that takes its place */
 	QC_OPEN_SEEK,				/* partition, first: position */
 	QC_OPEN_PURGE,				/* partition: id or 0, first: queue id */
-	QC_OPEN_NOTHING				/* done already */
+	QC_OPEN_NOTHING,			/* done already */
+	QC_OPEN_DROP				/* as QC_OPEN_DEAD, without a copy: dead_letters is off */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem
@@ -467,6 +474,7 @@ typedef struct QcState
 
 	QcList		queues;
 	QcList		leases;
+	QcList		dying;			/* slots to be moved to the dead letters, through of_lease */
 	QcList		opens;			/* by seq */
 	QcRef		logs;			/* all logs, through QcLog.next */
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */

@@ -135,6 +135,7 @@ queue_nack(PG_FUNCTION_ARGS)
 
 	qlog_enter("queue_nack()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
+	answer.nack.delay_us = QC_DELAY_RULE;
 	if (!PG_ARGISNULL(ARG_RETRY_AFTER))
 		answer.nack.delay_us = (uint64) qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_RETRY_AFTER),
 														 "retry_after", 0, 365 * QC_DAY);

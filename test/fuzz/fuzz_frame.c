@@ -57,6 +57,8 @@ add_seeds(void)
 	for (unsigned flags = 0; flags <= QC_FRAME_FLAGS_ALL; flags++)
 	{
 		message.flags = (uint8_t) flags;
+		if (qc_frame_size(&message) > w.cap - w.len)
+			w.len = 0;
 		qc_frame_put(&w, &message);
 		fuzz_seed(buf, w.len);
 	}

@@ -57,7 +57,8 @@ sample_full_message(void)
 {
 	QcMessage	message = sample_golden_message();
 
-	message.flags = QC_FRAME_TRACE | QC_FRAME_PRODUCER | QC_FRAME_HEADERS | QC_FRAME_BINARY;
+	message.flags = QC_FRAME_TRACE | QC_FRAME_PRODUCER | QC_FRAME_HEADERS | QC_FRAME_BINARY |
+		QC_FRAME_DEAD;
 	message.trace = text("0123456789abcdef");
 	message.producer = text("clerk");
 
@@ -65,6 +66,12 @@ sample_full_message(void)
 	message.headers = text("{\"a\":1}");
 
 	message.headers_len = 7;
+	message.partition = text("eu");
+
+	message.partition_len = 2;
+	message.reason = text("no such order");
+
+	message.reason_len = 13;
 	message.data = text("\x00\xff\x01");
 
 	message.data_len = 3;

@@ -44,6 +44,11 @@ check_same(const QcMessage *a, const QcMessage *b)
 		CHECK_BYTES(a->producer, a->producer_len, b->producer, b->producer_len);
 	if (a->flags & QC_FRAME_HEADERS)
 		CHECK_BYTES(a->headers, a->headers_len, b->headers, b->headers_len);
+	if (a->flags & QC_FRAME_DEAD)
+	{
+		CHECK_BYTES(a->partition, a->partition_len, b->partition, b->partition_len);
+		CHECK_BYTES(a->reason, a->reason_len, b->reason, b->reason_len);
+	}
 }
 
 static void
