@@ -198,6 +198,16 @@ qc_cursor_clear(QcState *st, QcCursor *cursor)
 	}
 }
 
+/* Out of the list of those to be moved, or away from the timer that would put it there. */
+static void
+unlist_dying(QcState *st, QcSlot *slot)
+{
+	if (slot->timer != 0)
+		qc_timer_disarm(st, &slot->timer);
+	else
+		qc_list_remove(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+}
+
 void
 qc_cursor_drop_waiting(QcState *st, QcCursor *cursor)
 {
@@ -208,6 +218,8 @@ qc_cursor_drop_waiting(QcState *st, QcCursor *cursor)
 
 		if (slot->state != QC_SLOT_LEASED)
 		{
+			if (slot->state == QC_SLOT_DYING)
+				unlist_dying(st, slot);
 			qc_timer_disarm(st, &slot->timer);
 			qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
 			cursor->nslots--;
@@ -379,25 +391,16 @@ qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, const QcReturn *
 		qc_slot_due(st, slot);
 }
 
-void
+bool
 qc_slot_defer(QcState *st, QcSlot *slot, int64_t delay_us, int64_t monotonic)
 {
 	assert(slot->state == QC_SLOT_DYING && slot->timer == 0);
 	qc_list_remove(st, &st->dying, QC_REF(st, slot), OF_LEASE);
 
-	/* No memory for a timer: behind all others. */
-	if (!qc_timer_arm_slot(st, slot, monotonic + delay_us, monotonic, false))
-		qc_list_append(st, &st->dying, QC_REF(st, slot), OF_LEASE);
-}
-
-/* Out of the list of those to be moved, or away from the timer that would put it there. */
-static void
-unlist_dying(QcState *st, QcSlot *slot)
-{
-	if (slot->timer != 0)
-		qc_timer_disarm(st, &slot->timer);
-	else
-		qc_list_remove(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+	if (qc_timer_arm_slot(st, slot, monotonic + delay_us, monotonic, false))
+		return true;
+	qc_list_append(st, &st->dying, QC_REF(st, slot), OF_LEASE);
+	return false;
 }
 
 void

@@ -67,8 +67,11 @@ typedef struct QcReturn
 extern void qc_cursor_put_back(QcState *st, QcCursor *cursor, QcSlot *slot, const QcReturn *how,
 							   bool charged);
 
-/* A dying slot cannot be moved now: it comes back into QcState.dying after a while. */
-extern void qc_slot_defer(QcState *st, QcSlot *slot, int64_t delay_us, int64_t monotonic);
+/*
+ * A dying slot cannot be moved now: it comes back into QcState.dying after a while.	false = no memory for that: it stays
+ * there, behind all others.
+ */
+extern bool qc_slot_defer(QcState *st, QcSlot *slot, int64_t delay_us, int64_t monotonic);
 
 /* A dying slot need not die: the option has changed.  It can be taken again. */
 extern void qc_slot_revive(QcState *st, QcSlot *slot);

@@ -59,10 +59,23 @@ give_back(QcState *st, const Wants *wants, int classes)
 		qc_mem_unreserve(&st->mem, (QcClass) i, wants->n[i]);
 }
 
+/* Are all messages of the plan dead letters, each of which takes the place of a message that was in flight? */
+static bool
+only_buries(const QcPlan *plan)
+{
+	uint64_t	messages = 0;
+
+	for (uint32_t a = 0; a < plan->nappends; a++)
+		messages += plan->appends[a].count;
+	return plan->ndeads > 0 && messages == plan->ndeads;
+}
+
 /* Does the entry add to the state, hand out what is there, or take away? */
 static QcUrgency
 urgency_of(const QcPlan *plan)
 {
+	if (only_buries(plan))
+		return QC_URGENCY_DELIVERS;
 	if (plan->nappends > 0 || plan->needs.nqueues > 0 || plan->needs.npartitions > 0 ||
 		(plan->needs.ngroups > 0 && plan->needs.names[0] + plan->needs.names[1] +
 		 plan->needs.names[2] + plan->needs.names[3] > 0))

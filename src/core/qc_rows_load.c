@@ -206,9 +206,7 @@ load_queue(Row *row, QcError *err)
 	queue->last_push = fields.last_push;
 	queue->last_pop = fields.last_pop;
 	status = qc_options_get(options.bytes, options.len, &queue->options, err);
-	if (status == QC_OK)
-		status = load_definition(row, queue, err);
-	return status;
+	return status == QC_OK ? load_definition(row, queue, err) : status;
 }
 
 static QcStatus

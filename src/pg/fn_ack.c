@@ -7,8 +7,10 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "qlog_death.h"
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
+#include "qlog_shmem.h"
 
 /* Arguments. */
 enum
@@ -31,41 +33,95 @@ queue_ack(PG_FUNCTION_ARGS)
 								   PG_GETARG_DATUM(ARG_MESSAGE_IDS)));
 }
 
-/* The copy that goes to the dead lane is the message as it is, id included. */
-static void
-reject_message(const QlogLease *lease, const QlogSpot *spot, const QlogTarget *lane, QcStr reason)
+/* What a reject is about. */
+typedef struct Reject
 {
-	QcDead		dead = {.lease = lease->id, .group = lease->group, .partition = spot->partition,
-		.position = spot->position, .attempt = spot->attempt, .lane = lane->partition,
-		.cause = QC_DEAD_REJECTED, .reason = reason};
+	QlogLease	lease;
+	QlogTarget	lane;			/* partition 0 = dead_letters is off: dropped */
+	bool		said;			/* the consumer gave a reason */
+	QcStr		reason;
+} Reject;
+
+/* Name of a message's partition; it lives as long as the lease does. */
+static QlogName
+partition_of(const QlogSpot *spot, char name[QLOG_NAME_MAX])
+{
+	QlogName	result = {name, 0};
+	QcPartition *partition;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	partition = qc_partition_by_id(qlog_state, spot->partition);
+	if (partition != NULL)
+	{
+		result.len = partition->name_len;
+		memcpy(name, qc_name_at(qlog_state, partition->name), partition->name_len);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return result;
+}
+
+/* The letter is the message as it is, id included, with where it comes from and why it died. */
+static void
+reject_message(const Reject *reject, const QlogSpot *spot)
+{
+	QcDead		dead = {.lease = reject->lease.id, .group = reject->lease.group,
+		.partition = spot->partition, .position = spot->position, .attempt = spot->attempt,
+		.lane = reject->lane.partition, .cause = QC_DEAD_REJECTED, .reason = reject->reason};
 	QcMessage	message;
 	int64_t		created_at;
+	char		name[QLOG_NAME_MAX];
 
+	if (reject->lane.partition == 0)
+	{
+		qlog_stage_drop(&dead);
+		return;
+	}
 	qlog_fetch(spot, &message, &created_at);
-	qlog_stage_dead(&dead, lane, &message);
+	qlog_dead_frame(&message, partition_of(spot, name), reject->said ? reject->reason :
+					qlog_dead_reason(QC_DEAD_REJECTED));
+	qlog_stage_dead(&dead, &reject->lane, &message);
+}
+
+/* The lane of the lease's group, when its queue keeps dead letters. */
+static void
+find_lane(Reject *reject)
+{
+	const QlogLease *lease = &reject->lease;
+
+	reject->lane.queue = lease->queue.id;
+	reject->lane.log = lease->queue.log;
+	reject->lane.level = qlog_queue_level(&lease->queue);
+	reject->lane.partition = 0;
+	reject->lane.dedup_us = 0;
+	if (lease->queue.options.value[QC_OPT_DEAD_LETTERS] == 0 ||
+		qlog_dead_lane(MyDatabaseId, lease->queue.id, lease->queue_name, lease->group, true,
+					   &reject->lane.partition))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(lease->queue_name))));
 }
 
 Datum
 queue_reject(PG_FUNCTION_ARGS)
 {
-	QcStr		reason = {NULL, 0};
-	QlogLease	lease;
-	QlogTarget	lane;
+	Reject		reject = {.said = !PG_ARGISNULL(ARG_REASON)};
+	QlogLease  *lease = &reject.lease;
 
 	qlog_enter("queue_reject()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
-	if (!PG_ARGISNULL(ARG_REASON))
-		reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
-	if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, &lease))
+	if (reject.said)
+		reject.reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
+	if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, lease))
 		PG_RETURN_INT64(0);
-	qlog_lease_select(&lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
-	if (lease.nspots == 0)
+	qlog_lease_select(lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
+	if (lease->nspots == 0)
 		PG_RETURN_INT64(0);
-	qlog_dead_lane(&lease.queue, lease.queue_name, &lane);
-	for (uint32 i = 0; i < lease.nspots; i++)
+	find_lane(&reject);
+	for (uint32 i = 0; i < lease->nspots; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		reject_message(&lease, &lease.spots[i], &lane, reason);
+		reject_message(&reject, &lease->spots[i]);
 	}
-	PG_RETURN_INT64(lease.nspots);
+	PG_RETURN_INT64(lease->nspots);
 }

@@ -11,6 +11,8 @@
 #include "utils/timestamp.h"
 
 #include "qlog_commit.h"
+#include "qlog_death.h"
+#include "qlog_guc.h"
 #include "qlog_lease.h"
 
 /* Arguments. */
@@ -38,6 +40,9 @@ typedef struct Answer
 	QcNack		nack;
 	const QcAckItem *ranges;
 	uint32		nranges;
+	uint32		held;			/* messages of the lease when it was looked at */
+	bool		ordered;		/* option of the queue then */
+	QlogDeaths *deaths;			/* those that have come back once too often; NULL = none */
 
 	/* renew */
 	QcRenew		renew;
@@ -127,6 +132,124 @@ submit(Answer *answer, size_t effect_size, QlogChoose choose)
 	return true;
 }
 
+/* Is the partition delivered in order, as far as the lease's queue was known then? */
+static bool
+is_ordered(const Answer *answer, const QlogLease *lease, uint64 partition)
+{
+	return answer->ordered || partition != lease->queue.default_partition;
+}
+
+/*
+ * Note the messages of which this was one attempt too many.	In an ordered partition only the lowest one is charged.
+ * State lock.
+ */
+static void
+note_deaths(Answer *answer, const QlogLease *lease)
+{
+	QcQueue    *queue = qc_queue_by_id(qlog_state, lease->queue.id);
+	QcGroup    *group = queue == NULL ? NULL : qc_group_by_id(qlog_state, queue, lease->group);
+	uint64		last = 0;
+
+	if (group == NULL)
+		return;
+	answer->ordered = queue->options.value[QC_OPT_ORDERED] != 0;
+	qlog_deaths_begin(answer->deaths, queue, group);
+	for (uint32 i = 0; i < lease->nspots && answer->deaths->n < QLOG_DEATHS_MAX; i++)
+	{
+		const QlogSpot *spot = &lease->spots[i];
+		QcPartition *partition = qc_partition_by_id(qlog_state, spot->partition);
+		bool		behind = spot->partition == last && is_ordered(answer, lease, last);
+		QcRef		hint = 0;
+
+		last = spot->partition;
+		if (partition != NULL && !behind && qc_queue_exhausted(queue, spot->attempt))
+			qlog_deaths_add(answer->deaths, partition, spot->position, spot->attempt,
+							QC_DEAD_NACKED, &hint);
+	}
+}
+
+/* QlogCheck: is the lease as it was looked at, and can what was noted die?	State lock. */
+static bool
+still_answerable(void *context)
+{
+	Answer	   *answer = context;
+	const QcQueue *queue = qc_queue_by_id(qlog_state, answer->deaths->queue);
+
+	if (answerable(answer) == NULL || answer->nslots != answer->held ||
+		!qlog_deaths_hold(answer->deaths) ||
+		(queue->options.value[QC_OPT_ORDERED] != 0) != answer->ordered)
+		return false;
+	for (uint32 i = 0; i < answer->deaths->n; i++)
+	{
+		if (!qc_queue_exhausted(queue, answer->deaths->dying[i].spot.attempt))
+			return false;
+	}
+	return true;
+}
+
+/* The nack as the first operation of an entry. */
+static void
+put_nack(const Answer *answer, const QlogLease *lease, QcOp *op)
+{
+	size_t		size = qc_effect_size(QC_EFFECT_NACK, &answer->nack, answer->nranges);
+	uint8	   *bytes = MemoryContextAllocHuge(CurrentMemoryContext, size);
+	QcWriter	w;
+
+	qc_writer_init(&w, bytes, size);
+	qc_effect_put(&w, QC_EFFECT_NACK, &answer->nack, answer->nranges);
+	for (uint32 i = 0; i < answer->nranges; i++)
+	{
+		const QcAckItem *range = &answer->ranges[i];
+		QcNackItem	item = {.partition = range->partition, .first = range->first,
+			.count = is_ordered(answer, lease, range->partition) ? QC_NACK_REST : range->count};
+
+		qc_effect_put_item(&w, QC_EFFECT_NACK, &item);
+	}
+	*op = (QcOp)
+	{
+		.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size
+	};
+}
+
+static void *
+plan_alloc(void *context, size_t size)
+{
+	return MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+}
+
+/*
+ * Give the messages back and send those to the dead letters that have come back too often, in one entry, with the reason
+ * that the consumer gives.	false = there are none, or it cannot be done here and now: then they are only given back,
+ * and the timer worker sends them.
+ */
+static bool
+nack_with_deaths(Answer *answer, const QlogLease *lease)
+{
+	QcOp	   *ops = palloc((QLOG_DEATHS_MAX + 1) * sizeof(QcOp));
+	QcPlan	   *plan = palloc(sizeof(QcPlan));
+	QcError		err;
+
+	answer->deaths = palloc(sizeof(QlogDeaths));
+	answer->deaths->n = 0;
+	qlog_lock_state();
+	note_deaths(answer, lease);
+	qlog_unlock_state();
+	if (answer->deaths->n == 0 || (answer->deaths->keep && answer->deaths->lane == 0))
+		return false;
+	answer->deaths->reason = answer->nack.reason;
+	put_nack(answer, lease, &ops[0]);
+	if (qlog_deaths_ops(answer->deaths, ops + 1, &err) != QC_OK ||
+		qc_plan_build(plan, ops, answer->deaths->n + 1, 0, 0, qlog_segment_bytes(), plan_alloc,
+					  CurrentMemoryContext, &err) != QC_OK)
+		return false;
+	plan->immediate = true;
+	plan->pid = (uint32) MyProcPid;
+	if (qlog_try_plan(plan, still_answerable, done, answer, &err) != QC_OK || plan->seq == 0)
+		return false;
+	qlog_write(plan->seq);
+	return true;
+}
+
 Datum
 queue_nack(PG_FUNCTION_ARGS)
 {
@@ -145,10 +268,13 @@ queue_nack(PG_FUNCTION_ARGS)
 	if (!qlog_lease_look(answer.lease, !PG_ARGISNULL(ARG_MESSAGE_IDS) &&
 						 !qlog_lease_remembered(answer.lease), &lease))
 		PG_RETURN_INT64(0);
+	answer.held = lease.nspots;
 	qlog_lease_select(&lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
 	if (lease.nspots == 0)
 		PG_RETURN_INT64(0);
 	answer.ranges = qlog_lease_ranges(&lease, &answer.nranges);
+	if (nack_with_deaths(&answer, &lease))
+		PG_RETURN_INT64(answer.nslots);
 	if (!submit(&answer, qc_effect_size(QC_EFFECT_NACK, &answer.nack, answer.nranges), choose_nack))
 		PG_RETURN_INT64(0);
 	PG_RETURN_INT64(answer.nslots);

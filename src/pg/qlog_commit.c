@@ -227,12 +227,31 @@ qlog_commit_abort(QcPlan *plan)
 	}
 }
 
-/* One try of an immediate entry: QC_OK and seq (0 = choose found nothing to do), or why not. */
-static QcStatus
-try_once(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, QcLack *lack,
-		 QcExtend *extend, QcError *err)
+/* An immediate entry on its way. */
+typedef struct Submission
 {
-	QcPlan	   *plan = &small->plan;
+	QcPlan	   *plan;
+	QcSmallPlan *small;			/* whose plan that is, for choose */
+	QlogChoose	choose;
+	QlogCheck	check;
+	QlogReserved done;
+	void	   *context;
+} Submission;
+
+/* Is there anything to log, now that there is room for it?	State lock. */
+static bool
+go_ahead(const Submission *submission)
+{
+	if (submission->choose != NULL)
+		return submission->choose(submission->context, submission->small);
+	return submission->check == NULL || submission->check(submission->context);
+}
+
+/* One try: QC_OK and seq (0 = there is nothing to log), or why not. */
+static QcStatus
+try_once(const Submission *submission, QcLack *lack, QcExtend *extend, QcError *err)
+{
+	QcPlan	   *plan = submission->plan;
 	bool		reserved = false;
 	QcStatus	status;
 
@@ -241,13 +260,13 @@ try_once(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context
 	status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), lack, extend, err);
 	if (status == QC_OK)
 	{
-		reserved = choose == NULL || choose(context, small);
+		reserved = go_ahead(submission);
 		if (reserved)
 			qlog_reserve_locked(plan);
 		else
 			qc_plan_uncredit(qlog_state, plan);
-		if (reserved && done != NULL)
-			done(context, plan);
+		if (reserved && submission->done != NULL)
+			submission->done(submission->context, plan);
 	}
 	qlog_unlock_state();
 	if (reserved)
@@ -257,7 +276,7 @@ try_once(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context
 }
 
 static QcStatus
-submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, QcError *err)
+submit(const Submission *submission, QcError *err)
 {
 	QcStatus	status;
 
@@ -268,7 +287,7 @@ submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, 
 		QcExtend	extend;
 
 		CHECK_FOR_INTERRUPTS();
-		status = try_once(small, choose, done, context, &lack, &extend, err);
+		status = try_once(submission, &lack, &extend, err);
 		if (status != QC_BUSY)
 			return status;
 		status = qlog_make_room(lack, &extend, err);
@@ -280,10 +299,12 @@ submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context, 
 uint64
 qlog_submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *context)
 {
+	Submission	submission = {.plan = &small->plan, .small = small, .choose = choose, .done = done,
+		.context = context};
 	QcError		err;
 
 	qc_error_clear(&err);
-	if (submit(small, choose, done, context, &err) != QC_OK)
+	if (submit(&submission, &err) != QC_OK)
 		qlog_report(ERROR, &err, "could not log queue work");
 	return small->plan.seq;
 }
@@ -291,7 +312,19 @@ qlog_submit(QcSmallPlan *small, QlogChoose choose, QlogReserved done, void *cont
 QcStatus
 qlog_try_submit(QcSmallPlan *small, QlogChoose choose, void *context, QcError *err)
 {
-	return submit(small, choose, NULL, context, err);
+	Submission	submission = {.plan = &small->plan, .small = small, .choose = choose,
+		.context = context};
+
+	return submit(&submission, err);
+}
+
+QcStatus
+qlog_try_plan(QcPlan *plan, QlogCheck check, QlogReserved done, void *context, QcError *err)
+{
+	Submission	submission = {.plan = plan, .check = check, .done = done, .context = context};
+
+	Assert(plan->immediate);
+	return submit(&submission, err);
 }
 
 uint64

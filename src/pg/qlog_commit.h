@@ -62,6 +62,14 @@ extern void qlog_flush(uint64 seq);
  */
 extern QcStatus qlog_try_submit(QcSmallPlan *small, QlogChoose choose, void *context, QcError *err);
 
+/*
+ * For immediate plans that qc_plan_build has made: as qlog_try_submit, with plan->seq 0 when `check` says, under the state
+ * lock, that what the plan rests on has changed.
+ */
+typedef bool (*QlogCheck) (void *context);
+extern QcStatus qlog_try_plan(QcPlan *plan, QlogCheck check, QlogReserved done, void *context,
+							  QcError *err);
+
 /* Take the credit of a plan: waits, makes room; QC_OK, or why there is none. Interruptible. */
 extern QcStatus qlog_credit(QcPlan *plan, QcError *err);
 

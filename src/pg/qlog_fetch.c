@@ -86,23 +86,32 @@ search(const QlogSpot *spot, const QcLocation **location, QcError *err)
 	return status;
 }
 
+QcStatus
+qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at, QcError *err)
+{
+	const QcLocation *location = &spot->location;
+	QcStatus	status = QC_OK;
+
+	prepare_cache();
+	qc_error_clear(err);
+	if (location->file == 0)
+		status = search(spot, &location, err);
+
+	/* The state says that it is there. */
+	if (status == QC_NOTFOUND)
+		status = err->code = QC_DAMAGED;
+	if (status == QC_OK)
+		status = qc_read_message(&cache, location, spot->partition, spot->position, message,
+								 created_at, err);
+	return status;
+}
+
 void
 qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
 {
-	const QcLocation *location = &spot->location;
 	QcError		err;
 
-	prepare_cache();
-	qc_error_clear(&err);
-	if (location->file == 0 && search(spot, &location, &err) != QC_OK)
-	{
-		/* The state says that it is there. */
-		if (err.code == QC_NOTFOUND)
-			err.code = QC_DAMAGED;
-		qlog_report(ERROR, &err, "could not find a message in its log");
-	}
-	if (qc_read_message(&cache, location, spot->partition, spot->position, message, created_at,
-						&err) != QC_OK)
+	if (qlog_fetch_try(spot, message, created_at, &err) != QC_OK)
 		qlog_report(ERROR, &err, "could not read a message");
 }
 

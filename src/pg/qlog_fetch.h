@@ -33,6 +33,10 @@ extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attem
  */
 extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at);
 
+/* As qlog_fetch, without raising. */
+extern QcStatus qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at,
+							   QcError *err);
+
 /*
  * The next record of a walk over a log (qc_read_walk); false = there is none.  What is in it may not be visible.	XX001 when
  * a file is damaged.

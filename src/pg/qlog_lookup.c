@@ -21,8 +21,8 @@
 
 #define CACHE_MAX	16384		/* names that a backend remembers */
 #define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
-#define LANE_NAME	"\001dead"	/* no partition can have it: what the dead lane's lock is hashed
-								 * from */
+#define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed from,
+								 * with its group */
 
 /* field 4 of our lock tags */
 typedef enum LockClass
@@ -138,9 +138,15 @@ lock_tag(LockClass class, Oid database, uint64 hash)
 }
 
 static LOCKTAG
+queue_tag_in(Oid database, QlogName name)
+{
+	return lock_tag(LOCK_QUEUE, database, qc_hash_name(database, name.text, name.len));
+}
+
+static LOCKTAG
 queue_tag(QlogName name)
 {
-	return lock_tag(LOCK_QUEUE, MyDatabaseId, qc_hash_name(MyDatabaseId, name.text, name.len));
+	return queue_tag_in(MyDatabaseId, name);
 }
 
 static LOCKTAG
@@ -654,8 +660,9 @@ qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name, QlogName na
 	}
 }
 
+/* The dead lane of a group, 0 = it has none; *live = the queue lives, and under this name. */
 static uint64
-read_dead_lane(uint64 queue_id)
+read_dead_lane(uint64 queue_id, QlogName name, uint64 group_id, bool *live)
 {
 	QcQueue    *queue;
 	QcGroup    *group = NULL;
@@ -663,34 +670,50 @@ read_dead_lane(uint64 queue_id)
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	queue = qc_queue_by_id(qlog_state, queue_id);
-	if (queue != NULL)
-		group = qc_group_default(qlog_state, queue);
+	*live = queue != NULL && queue->state == QC_QUEUE_LIVE && queue->name_len == name.len &&
+		memcmp(qc_name_at(qlog_state, queue->name), name.text, name.len) == 0;
+	if (*live)
+		group = qc_group_by_id(qlog_state, queue, group_id);
+	*live = group != NULL && group->state == QC_GROUP_LIVE;
 	id = group == NULL ? 0 : group->dead_partition;
 	LWLockRelease(&qlog_shared->state_lock);
 	return id;
 }
 
-void
-qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target)
+/* Under its lock: find the lane, or make it. */
+static bool
+find_or_make_lane(uint64 queue, QlogName name, uint64 group, uint64 *lane)
 {
-	QlogName	name = {LANE_NAME, sizeof(LANE_NAME) - 1};
-	LOCKTAG		tag = partition_tag(queue->id, name);
+	QcPartitionCreate create = {.queue = queue, .lane = QC_LANE_DEAD, .group = group};
+	bool		live;
 
-	target->queue = queue->id;
-	target->log = queue->log;
-	target->level = qlog_queue_level(queue);
-	target->dedup_us = queue->options.value[QC_OPT_DEDUP_WINDOW];
-	qlog_queue_hold(queue, queue_name);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-	target->partition = read_dead_lane(queue->id);
-	if (target->partition == 0)
-	{
-		QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_DEAD,
-			.group = QC_DEFAULT_GROUP};
+	*lane = read_dead_lane(queue, name, group, &live);
+	if (*lane != 0 || !live)
+		return live;
+	*lane = create.partition = take_partition_id();
+	qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
+	return true;
+}
 
-		target->partition = create.partition = take_partition_id();
-		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
-	}
-	LockRelease(&tag, ExclusiveLock, false);
-	qlog_queue_release(queue_name);
+bool
+qlog_dead_lane(Oid database, uint64 queue, QlogName name, uint64 group, bool wait, uint64 *lane)
+{
+	char		lane_name[sizeof(LANE_NAME) - 1 + sizeof(uint64)];
+	LOCKTAG		tags[3] = {lock_tag(LOCK_DATABASE, database, 0), queue_tag_in(database, name)};
+	static const LOCKMODE modes[3] = {RowExclusiveLock, RowShareLock, ExclusiveLock};
+	int			n = 0;
+	bool		found = false;
+
+	memcpy(lane_name, LANE_NAME, sizeof(LANE_NAME) - 1);
+	memcpy(lane_name + sizeof(LANE_NAME) - 1, &group, sizeof(uint64));
+	tags[2] = lock_tag(LOCK_PARTITION, database, qc_hash_name(queue, lane_name, sizeof(lane_name)));
+
+	/* A lane that is there may still have no WAL record: whoever makes it holds its lock until then. */
+	while (n < 3 && LockAcquire(&tags[n], modes[n], false, !wait) != LOCKACQUIRE_NOT_AVAIL)
+		n++;
+	if (n == 3)
+		found = find_or_make_lane(queue, name, group, lane);
+	while (n-- > 0)
+		LockRelease(&tags[n], modes[n], false);
+	return found;
 }

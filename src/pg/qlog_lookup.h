@@ -39,8 +39,12 @@ extern void qlog_queue_for_push(QlogName name, QlogQueue *queue);
 extern void qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name, QlogName name,
 									QlogTarget *target);
 
-/* The dead lane of the default group, made at once when it is missing. */
-extern void qlog_dead_lane(const QlogQueue *queue, QlogName queue_name, QlogTarget *target);
+/*
+ * The dead lane of a group, made at once when it is missing; its id.  false = the queue or the group is gone, or, unless
+ * wait is set, somebody is changing it.	Inside a transaction; may raise what a creation raises.
+ */
+extern bool qlog_dead_lane(Oid database, uint64 queue, QlogName name, uint64 group, bool wait,
+						   uint64 *lane);
 
 /* qlog_acl_sees for a queue of which this was copied out of the state. */
 extern bool qlog_queue_seen(uint64 id, Oid owner, uint8 flags);

@@ -85,17 +85,37 @@ option_value(const QcOptionInfo *info, const JsonbValue *value)
 	pg_unreachable();
 }
 
+/* Options that do something. */
+static const bool effective[QC_OPTION_COUNT_] = {
+	[QC_OPT_LEASE] = true,
+	[QC_OPT_RETRY_LIMIT] = true,
+	[QC_OPT_RETRY_DELAY] = true,
+	[QC_OPT_RETRY_DELAY_MAX] = true,
+	[QC_OPT_DEAD_LETTERS] = true,
+	[QC_OPT_DEDUP_WINDOW] = true,
+	[QC_OPT_ORDERED] = true,
+	[QC_OPT_COMPRESSION_LEVEL] = true
+};
+
 /* Options that would be stored without doing anything are refused. */
 static void
-check_effective(QcOption option, int64 value)
+check_effective(QcOption option)
 {
-	if (option == QC_OPT_LEASE || option == QC_OPT_ORDERED || option == QC_OPT_COMPRESSION_LEVEL ||
-		option == QC_OPT_DEDUP_WINDOW ||
-		(option == QC_OPT_RETRY_LIMIT && value == -1))
+	StringInfoData list;
+	const char *separator = "Options that have an effect are ";
+
+	if (effective[option])
 		return;
-	qlog_unsupported(psprintf("queue option \"%s\"%s", qc_option_info(option)->name,
-							  option == QC_OPT_RETRY_LIMIT ? " other than -1" : ""),
-					 "Options that have an effect are lease, ordered, compression_level, dedup_window, and retry_limit = -1.");
+	initStringInfo(&list);
+	for (int i = 0; i < QC_OPTION_COUNT_; i++)
+	{
+		if (!effective[i])
+			continue;
+		appendStringInfo(&list, "%s%s", separator, qc_option_info((QcOption) i)->name);
+		separator = ", ";
+	}
+	appendStringInfoChar(&list, '.');
+	qlog_unsupported(psprintf("queue option \"%s\"", qc_option_info(option)->name), list.data);
 }
 
 static void
@@ -110,7 +130,7 @@ set_option(QcOptions *options, const JsonbValue *key, const JsonbValue *value)
 	if (value->type == jbvNull)
 		return;
 	number = option_value(qc_option_info(option), value);
-	check_effective(option, number);
+	check_effective(option);
 	options->value[option] = number;
 	options->set |= 1u << option;
 }

@@ -332,6 +332,18 @@ qlog_stage_message(const QlogTarget *target, const QcMessage *message)
 	put_message(op, message, size);
 }
 
+/* Remember positions of a lease that end with the transaction. */
+static void
+add_done(uint64 lease, uint64 partition, uint64 first, uint32 count)
+{
+	qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
+						   sizeof(QlogDone), 16);
+	qlog_stage.done[qlog_stage.ndone++] = (QlogDone)
+	{
+		lease, partition, first, count
+	};
+}
+
 void
 qlog_stage_dedup(const QlogTarget *target, const QcMessage *message, const uint8 *hash, bool strict)
 {
@@ -359,12 +371,10 @@ qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *mes
 {
 	uint64		size = qc_frame_size(message);
 	QcOp	   *op;
-	QlogDone   *done;
 	uint8	   *reason;
 
 	(void) enter_with(size + QC_HASH_SIZE + dead->reason.len);
-	qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
-						   sizeof(QlogDone), 16);
+	add_done(dead->lease, dead->partition, dead->position, 1);
 	op = add_op(lane->queue, QC_OP_DEAD);
 	op->partition = lane->partition;
 	op->log = lane->log;
@@ -376,11 +386,6 @@ qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *mes
 	op->dead.reason.bytes = reason;
 	qlog_stage.bytes += dead->reason.len;
 	put_message(op, message, size);
-	done = &qlog_stage.done[qlog_stage.ndone++];
-	*done = (QlogDone)
-	{
-		dead->lease, dead->partition, dead->position, 1
-	};
 }
 
 /* Stage an encoded effect; returns a writer over its bytes. */
@@ -397,6 +402,17 @@ add_effect(uint64 queue, size_t size)
 	qlog_stage.bytes += size;
 	qc_writer_init(&w, unconstify(uint8 *, op->effect), size);
 	return w;
+}
+
+void
+qlog_stage_drop(const QcDead *dead)
+{
+	QcWriter	w = add_effect(0, qc_effect_size(QC_EFFECT_DEAD, dead, 0));
+
+	Assert(dead->lane == 0);
+	qc_effect_put(&w, QC_EFFECT_DEAD, dead, 0);
+	add_done(dead->lease, dead->partition, dead->position, 1);
+	Assert(!w.full);
 }
 
 void
@@ -443,12 +459,7 @@ qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nrang
 	for (uint32 i = 0; i < nranges; i++)
 	{
 		qc_effect_put_item(&w, QC_EFFECT_ACK, &ranges[i]);
-		qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
-							   sizeof(QlogDone), 16);
-		qlog_stage.done[qlog_stage.ndone++] = (QlogDone)
-		{
-			lease, ranges[i].partition, ranges[i].first, ranges[i].count
-		};
+		add_done(lease, ranges[i].partition, ranges[i].first, ranges[i].count);
 	}
 	Assert(!w.full);
 }
@@ -457,12 +468,7 @@ void
 qlog_stage_repeated(uint64 lease)
 {
 	(void) enter_with(sizeof(QlogDone));
-	qlog_stage.done = grow(qlog_stage.done, qlog_stage.ndone, &qlog_stage.maxdone,
-						   sizeof(QlogDone), 16);
-	qlog_stage.done[qlog_stage.ndone++] = (QlogDone)
-	{
-		.lease = lease
-	};
+	add_done(lease, 0, 0, 0);
 	qlog_stage.bytes += sizeof(QlogDone);
 }
 

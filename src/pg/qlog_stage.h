@@ -166,6 +166,9 @@ extern void qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const Qc
 extern void qlog_stage_items(uint64 queue, QcEffectKind kind, const void *fixed, const void *items,
 							 size_t item_size, uint32 nitems);
 
+/* The leased position ends and its message is dropped: dead->lane is 0. */
+extern void qlog_stage_drop(const QcDead *dead);
+
 /* Any effect without items; queue: whose ops it belongs to. */
 extern void qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed);
 

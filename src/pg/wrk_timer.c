@@ -1,6 +1,7 @@
 /*
  * wrk_timer.c
- *		The timer worker: releases leases whose time is over, and makes messages deliverable whose retry time has come.
+ *		The timer worker: releases leases whose time is over, makes messages deliverable whose retry time has come, and
+ *		sends those to the dead letters that have come back once too often (wrk_dying.c).
  *
  * It sleeps until the next deadline, without waking up in between; a process that arms an earlier one wakes it
  * (qc_timer.h).  Everything it has to do is in the shared state: when it ends and is started again, nothing is lost, and
@@ -13,7 +14,6 @@
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
-#include "qlog_stop.h"
 #include "wrk_worker.h"
 
 #include "../core/qc_lease.h"
@@ -21,6 +21,7 @@
 
 #define EXPIRED_MAX 256			/* leases released by one entry */
 #define FIRE_MAX	1024		/* timers fired per hold of the state lock */
+#define STUCK_MS	1000
 
 PGDLLEXPORT void qlog_timer_main(Datum arg);
 
@@ -76,22 +77,17 @@ release(QlogWorker *worker, Expired *expired)
 		qlog_worker_error(worker, &err, "could not release expired leases");
 }
 
-/* Fire what is due.  Returns until when there is nothing to do; INT64_MIN = there is more now. */
-static int64
+/* Fire what is due.	true = there may be more. */
+static bool
 fire(QlogWorker *worker)
 {
 	int64		began = qlog_monotonic();
-	int64		next = INT64_MIN;
 	Expired		expired;
 	uint32		fired;
-	bool		more;
 
 	qlog_lock_state();
 	qc_timers_awake(qlog_state);
 	expired.n = qc_timers_step(qlog_state, began, FIRE_MAX, &fired, expired.ids, EXPIRED_MAX);
-	more = expired.n > 0 || fired == FIRE_MAX;
-	if (!more)
-		next = qc_timers_rest(qlog_state);
 	qlog_unlock_state();
 	if (expired.n > 0)
 		release(worker, &expired);
@@ -101,24 +97,43 @@ fire(QlogWorker *worker)
 		worker->last_pass_us = qlog_monotonic() - began;
 		worker->last_pass_at = GetCurrentTimestamp();
 	}
-	return next;
+	return expired.n > 0 || fired == FIRE_MAX;
 }
 
-/* Sleep until this time, or until an alarm. */
+/* Sleep until the next deadline or an alarm, or for a while when something is stuck. */
 static void
-rest(QlogWorker *worker, int64 until)
+rest(QlogWorker *worker, bool stuck)
 {
+	int64		until;
 	int64		left;
 
 	qlog_worker_state(worker, "idle");
-	if (until == INT64_MAX)
+	qlog_lock_state();
+	until = qc_timers_rest(qlog_state);
+	if (qlog_state->dying.head != 0 && !stuck)
+		until = INT64_MIN;
+	qlog_unlock_state();
+	if (until == INT64_MAX && !stuck)
 	{
 		qlog_worker_sleep(-1);
 		return;
 	}
-	left = (until - qlog_monotonic()) / 1000 + 1;
+	left = until == INT64_MIN ? 0 : (until - qlog_monotonic()) / 1000 + 1;
+	if (stuck)
+		left = Min(left, STUCK_MS);
 	if (left > 0)
 		qlog_worker_sleep((long) Min(left, INT_MAX));
+}
+
+/* Everything that is due. */
+static void
+serve(QlogWorker *worker)
+{
+	bool		more = fire(worker);
+	QlogMoved	moved = qlog_move_dying(worker);
+
+	if (!more && moved != QLOG_MOVED_SOME)
+		rest(worker, moved == QLOG_MOVED_STUCK);
 }
 
 void
@@ -129,16 +144,11 @@ qlog_timer_main(Datum arg)
 	qlog_worker_state(worker, "idle");
 	while (!qlog_worker_shutdown())
 	{
-		int64		next = INT64_MAX;
-
 		/* Recovery wakes us when it has finished. */
-		if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
-		{
-			QLOG_STOP("timer-before-fire");
-			next = fire(worker);
-		}
-		if (next != INT64_MIN)
-			rest(worker, next);
+		if (pg_atomic_read_u32(&qlog_shared->gate) != QLOG_GATE_READY)
+			qlog_worker_sleep(-1);
+		else
+			serve(worker);
 	}
 	qlog_worker_exit(worker);
 }

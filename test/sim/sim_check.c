@@ -50,7 +50,7 @@ count_slots(Found *found, const QcCursor *cursor)
 		above = slot->position + 1;
 		counts.slots++;
 		counts.leased += slot->state == QC_SLOT_LEASED;
-		counts.waiting += slot->state == QC_SLOT_WAITING;
+		counts.waiting += slot->state == QC_SLOT_WAITING || slot->state == QC_SLOT_DYING;
 		counts.retry += slot->state == QC_SLOT_RETRY;
 		if ((slot->state == QC_SLOT_LEASED) != (slot->lease != 0))
 			expect(found, "the lease of a slot", slot->lease, 0);

@@ -109,9 +109,26 @@ submit_effect(Work *work, QcEffectKind kind, const void *fixed)
 	return true;
 }
 
-/* Ids and name of a new queue. */
+/* Options of a new queue, encoded: messages come back as often as they are given back. */
+static QcStr
+queue_options(Work *work, bool ordered)
+{
+	uint8_t    *encoded = sim_arena_take(&work->p->arena, QC_OPTIONS_ENCODED_MAX);
+	QcOptions	options;
+	QcWriter	writer;
+
+	qc_options_default(&options);
+	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT;
+	options.value[QC_OPT_ORDERED] = ordered;
+	options.value[QC_OPT_RETRY_LIMIT] = -1;
+	qc_writer_init(&writer, encoded, QC_OPTIONS_ENCODED_MAX);
+	qc_options_put(&writer, &options);
+	return (QcStr) {encoded, (uint16_t) writer.len};
+}
+
+/* Ids, name and options of a new queue. */
 static QcQueueCreate
-new_queue(Work *work, uint32_t name)
+new_queue(Work *work, uint32_t name, bool ordered)
 {
 	QcState    *st = work->server->st;
 	QcQueueCreate create = {.database = SIM_DATABASE, .owner = 1};
@@ -120,6 +137,7 @@ new_queue(Work *work, uint32_t name)
 	create.default_partition = st->next_partition_id++;
 	create.log = create.queue;
 	create.name = sim_queue_name(name);
+	create.options = queue_options(work, ordered);
 	return create;
 }
 
@@ -150,7 +168,7 @@ auto_create(Work *work, uint32_t name)
 
 	if (!lock_name(work, name))
 		return false;
-	create = new_queue(work, name);
+	create = new_queue(work, name, false);
 	if (!make_log(work, create.log))
 		return false;
 	number = sim_oracle_queue(o, name, create.queue, false, SIM_AUTO);
@@ -354,8 +372,6 @@ stage_catalog(Work *work)
 	SimWorld   *w = work->w;
 	SimServer  *server = work->server;
 	uint32_t	name = (uint32_t) sim_below(w, w->config.names);
-	QcOptions	options;
-	uint8_t		encoded[QC_OPTIONS_ENCODED_MAX];
 	QcWriter	writer;
 
 	if (!lock_name(work, name))
@@ -371,14 +387,8 @@ stage_catalog(Work *work)
 					 &writer);
 		return;
 	}
-	qc_options_default(&options);
 	work->ordered = sim_chance(w, 30);
-	options.set = 1u << QC_OPT_ORDERED;
-	options.value[QC_OPT_ORDERED] = work->ordered;
-	qc_writer_init(&writer, encoded, sizeof(encoded));
-	qc_options_put(&writer, &options);
-	work->create = new_queue(work, name);
-	work->create.options = (QcStr) {encoded, (uint16_t) writer.len};
+	work->create = new_queue(work, name, work->ordered);
 	work->created = sim_oracle_queue(w->oracle, name, work->create.queue, work->ordered, work->txn);
 	stage_effect(work, QC_EFFECT_QUEUE_CREATE, &work->create, 0,
 				 qc_effect_size(QC_EFFECT_QUEUE_CREATE, &work->create, 0), &writer);

@@ -51,6 +51,10 @@ look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, cons
 		seen->state = slot->state == QC_SLOT_LEASED ? SIM_LEASED : SIM_READY;
 	else
 		seen->state = cursor != NULL && position < cursor->fetch ? SIM_DONE : SIM_READY;
+
+	/* In order, a message that comes back behind another one that failed is not charged. */
+	if (slot != NULL && slot->state != QC_SLOT_LEASED && qc_partition_ordered(look->server->st, partition))
+		seen->attempt++;
 	return true;
 }
 

@@ -222,7 +222,7 @@ test_ordered_charges_the_lowest(void)
 	expect_slot(ORDERED, 3, QC_SLOT_LEASED, 1);
 
 	/* given back from the middle on: the lowest one named is charged */
-	nack(2, ORDERED, 2, 1, QC_DELAY_RULE);
+	nack(2, ORDERED, 2, QC_NACK_REST, QC_DELAY_RULE);
 	expect_slot(ORDERED, 1, QC_SLOT_LEASED, 2);
 	expect_slot(ORDERED, 2, QC_SLOT_WAITING, 1);
 	expect_slot(ORDERED, 3, QC_SLOT_RETRY, 0);
@@ -360,7 +360,7 @@ test_defer(void)
 	begin(0, 0, SECOND, 101, 2);
 	CHECK_U64(machine_pop(&m, 1, 101, 1, 2, true), 2);
 	release(1, QC_RELEASE_EXPIRED);
-	qc_slot_defer(m.st, machine_slot(&m, 101, 0), SECOND, m.monotonic);
+	CHECK(qc_slot_defer(m.st, machine_slot(&m, 101, 0), SECOND, m.monotonic));
 	CHECK_U64(dying(), 1);
 	CHECK(m.st->dying.head == QC_REF(m.st, machine_slot(&m, 101, 1)));
 	pass(SECOND);
@@ -368,7 +368,7 @@ test_defer(void)
 	expect_slot(101, 0, QC_SLOT_DYING, 1);
 
 	/* deferred again, and moved all the same */
-	qc_slot_defer(m.st, machine_slot(&m, 101, 0), SECOND, m.monotonic);
+	CHECK(qc_slot_defer(m.st, machine_slot(&m, 101, 0), SECOND, m.monotonic));
 	move(101, 0, LANE);
 	CHECK(machine_slot(&m, 101, 0) == NULL);
 	CHECK_U64(m.st->ntimers, 0);
