@@ -226,7 +226,9 @@ waiting_ack(Waiting *w, uint64_t id)
 void
 waiting_nack(Waiting *w, uint64_t id, int64_t delay_us)
 {
-	qc_lease_release(w->st, qc_lease_by_id(w->st, id), delay_us, w->now, w->now, false);
+	QcReturn	how = {delay_us, w->now, w->now, QC_DEAD_NACKED};
+
+	qc_lease_release(w->st, qc_lease_by_id(w->st, id), &how);
 }
 
 void
@@ -240,13 +242,15 @@ waiting_pass(Waiting *w, int64_t us)
 {
 	uint64_t	expired[64];
 	uint32_t	n;
+	QcReturn	how = {.cause = QC_DEAD_EXPIRED};
 
 	w->now += us;
+	how.now = how.monotonic = w->now;
 	do
 	{
 		n = qc_timers_run(w->st, w->now, expired, 64);
 		for (uint32_t i = 0; i < n; i++)
-			qc_lease_release(w->st, qc_lease_by_id(w->st, expired[i]), 0, w->now, w->now, true);
+			qc_lease_release(w->st, qc_lease_by_id(w->st, expired[i]), &how);
 	} while (n > 0);
 	qc_claims_run(w->st, w->now);
 }
