@@ -217,7 +217,7 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 {
 	QcOpenItem	item = {.kind = dead->lane == 0 ? QC_OPEN_DROP : QC_OPEN_DEAD, .lease = dead->lease,
 		.partition = dead->partition, .first = dead->position, .count = 1,
-	.group = (uint32_t) dead->group, .delivered = UINT64_MAX};
+		.group = (uint32_t) dead->group, .delivered = UINT64_MAX};
 	QcStatus	status = reach_answered(st, apply, dead->partition, dead->position, 1, err);
 
 	if (status == QC_OK)
@@ -246,7 +246,7 @@ apply_nack(QcState *st, const QcApply *apply, const QcEffect *effect)
 {
 	QcLease    *lease = qc_lease_by_id(st, effect->u.nack.lease);
 	QcReturn	how = {(int64_t) effect->u.nack.delay_us, apply->created_at, apply->monotonic,
-	QC_DEAD_NACKED};
+		QC_DEAD_NACKED};
 
 	for (uint32_t i = 0; lease != NULL && i < effect->nitems; i++)
 	{

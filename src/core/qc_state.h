@@ -278,9 +278,10 @@ typedef enum QcSlotState
 	QC_SLOT_LEASED,
 	QC_SLOT_RETRY,				/* can be taken now */
 	QC_SLOT_WAITING,			/* a timer makes it QC_SLOT_RETRY */
-	QC_SLOT_DYING				/* has come back more often than retry_limit allows: not delivered again,
-								 * waits for its way to the dead letters, in QcState.dying or for a timer
-								 * that puts it there again.  Derived from attempt and option, not stored. */
+	QC_SLOT_DYING				/* has come back more often than retry_limit allows: not delivered
+								 * again, waits for its way to the dead letters, in QcState.dying
+								 * or for a timer that puts it there again.  Derived from attempt
+								 * and option, not stored. */
 } QcSlotState;
 
 typedef struct QcSlot
@@ -288,7 +289,8 @@ typedef struct QcSlot
 	uint64_t	position;
 	QcRef		cursor;
 	QcRef		lease;
-	uint32_t	attempt;		/* leased: number of this delivery; otherwise how often it has come back */
+	uint32_t	attempt;		/* leased: number of this delivery; otherwise how often it has come
+								 * back */
 	QcRef		hint;			/* index entry */
 	QcLink		of_cursor;
 	QcLink		of_lease;		/* or of the cursor's retry list, or of QcState.dying */

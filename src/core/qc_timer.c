@@ -32,6 +32,15 @@ wheel_put(QcState *st, QcTimer *timer)
 	qc_list_append(st, &st->wheel[level][timer->bucket], QC_REF(st, timer), LINK);
 }
 
+/* The tick at which a timer for this time fires: never early. */
+static uint64_t
+tick_of(int64_t when)
+{
+	if (when > INT64_MAX - QC_TICK_US)
+		when = INT64_MAX - QC_TICK_US;
+	return ((uint64_t) when + QC_TICK_US - 1) / QC_TICK_US;
+}
+
 static QcRef
 arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bool promised)
 {
@@ -45,9 +54,7 @@ arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bo
 		when = monotonic;
 	if (st->ntimers == 0)
 		st->wheel_tick = (uint64_t) monotonic / QC_TICK_US;
-	if (when > INT64_MAX - QC_TICK_US)
-		when = INT64_MAX - QC_TICK_US;
-	timer->tick = ((uint64_t) when + QC_TICK_US - 1) / QC_TICK_US;
+	timer->tick = tick_of(when);
 	timer->target = target;
 	timer->is_slot = is_slot;
 	wheel_put(st, timer);
@@ -117,7 +124,6 @@ static bool
 fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 {
 	QcLease    *lease;
-	int64_t		when;
 	bool		held;
 
 	if (timer->is_slot)
@@ -132,10 +138,13 @@ fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 	held = lease->owner != 0 || lease->pin_seq != 0;
 	*expired = lease->id;
 
-	/* The timer just freed serves again, so this cannot fail. */
-	when = lease->deadline;
-	(void) qc_timer_arm_lease(st, lease, held ? INT64_MAX : monotonic + REARM_US, monotonic, false);
-	lease->deadline = when;
+	/*
+	 * It keeps its timer, which is not armed anew: that could set wheel_tick while the wheel
+	 * turns.
+	 */
+	qc_list_remove(st, &st->wheel[timer->level][timer->bucket], lease->timer, LINK);
+	timer->tick = tick_of(held ? INT64_MAX : monotonic + REARM_US);
+	wheel_put(st, timer);
 	return !held;
 }
 

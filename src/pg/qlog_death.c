@@ -30,7 +30,8 @@ qlog_dead_reason(uint8 cause)
 
 	return (QcStr)
 	{
-		(const uint8_t *) text, (uint16_t) strlen(text)
+		(const uint8_t *) text ,
+					(uint16_t) strlen(text)
 	};
 }
 
@@ -104,6 +105,7 @@ lost_letter(QlogDying *dying, const QcError *reading, QcMessage *message)
 	message->partition = (const uint8_t *) dying->partition;
 	message->partition_len = dying->partition_len;
 	message->reason = (const uint8_t *) text;
+
 	message->reason_len = (uint16_t) strlen(text);
 	dying->cause = QC_DEAD_UNREADABLE;
 }
@@ -179,8 +181,8 @@ put_letter(const QlogDeaths *deaths, const QlogDying *dying, const QcMessage *me
 	*op = (QcOp)
 	{
 		.kind = QC_OP_DEAD, .partition = deaths->lane, .log = deaths->log, .count = 1,
-			.frames = bytes, .frames_len = size, .hashes = bytes + size, .level = deaths->level,
-			.dead = dead_effect(deaths, dying)
+		.frames = bytes, .frames_len = size, .hashes = bytes + size, .level = deaths->level,
+		.dead = dead_effect(deaths, dying)
 	};
 	return size;
 }

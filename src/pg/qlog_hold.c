@@ -143,7 +143,7 @@ end_hold(Hold *hold, bool commit)
 	{
 		QcPopCommit pop_commit = {.lease = hold->leases[i]};
 		QcRelease	release = {.lease = hold->leases[i], .delay_us = QC_DELAY_RULE,
-		.reason = QC_RELEASE_ABORT};
+			.reason = QC_RELEASE_ABORT};
 
 		if (commit)
 			qc_effect_put(&w, QC_EFFECT_POP_COMMIT, &pop_commit, 0);

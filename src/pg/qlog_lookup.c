@@ -21,8 +21,8 @@
 
 #define CACHE_MAX	16384		/* names that a backend remembers */
 #define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
-#define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed from,
-								 * with its group */
+#define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed
+								 * from, with its group */
 
 /* field 4 of our lock tags */
 typedef enum LockClass
@@ -708,7 +708,10 @@ qlog_dead_lane(Oid database, uint64 queue, QlogName name, uint64 group, bool wai
 	memcpy(lane_name + sizeof(LANE_NAME) - 1, &group, sizeof(uint64));
 	tags[2] = lock_tag(LOCK_PARTITION, database, qc_hash_name(queue, lane_name, sizeof(lane_name)));
 
-	/* A lane that is there may still have no WAL record: whoever makes it holds its lock until then. */
+	/*
+	 * A lane that is there may still have no WAL record: whoever makes it holds its lock until
+	 * then.
+	 */
 	while (n < 3 && LockAcquire(&tags[n], modes[n], false, !wait) != LOCKACQUIRE_NOT_AVAIL)
 		n++;
 	if (n == 3)

@@ -44,7 +44,7 @@ put_releases(void *context, QcSmallPlan *small)
 	for (uint32 i = 0; i < expired->n; i++)
 	{
 		QcRelease	release = {.lease = expired->ids[i], .delay_us = QC_DELAY_RULE,
-		.reason = QC_RELEASE_EXPIRED};
+			.reason = QC_RELEASE_EXPIRED};
 		QcLease    *lease = qc_lease_by_id(qlog_state, expired->ids[i]);
 
 		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 || lease->deadline > now)

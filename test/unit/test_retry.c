@@ -254,7 +254,7 @@ test_lease_over_two_partitions(void)
 {
 	QcDeliver	deliver = {.lease = 5, .queue = 1, .lease_us = 60 * SECOND};
 	QcDeliverItem runs[] = {{.partition = ORDERED, .first = 0, .count = 2, .attempt = 1},
-	{.partition = ORDERED + 1, .first = 0, .count = 2, .attempt = 1}};
+		{.partition = ORDERED + 1, .first = 0, .count = 2, .attempt = 1}};
 
 	begin(0, 0, SECOND, ORDERED, 2);
 	machine_partition(&m, 1, ORDERED + 1, "q", QC_LANE_NONE);

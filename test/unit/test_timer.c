@@ -152,6 +152,19 @@ test_expired_again(void)
 	machine_end(&m);
 }
 
+/* ... even when its new place in the wheel is the one that is being looked at: each run tells of it once. */
+static void
+test_expired_once_per_run(void)
+{
+	for (int64_t late = 140; late < 170; late++)
+	{
+		begin(1);
+		arm(1, 10000);
+		CHECK_U64(expired_at(m.monotonic + 10000 + late * QC_TICK_US), 1);
+		machine_end(&m);
+	}
+}
+
 /* Owned or pinned leases do not expire, and nobody wakes up for them. */
 static void
 test_held_leases_sleep(void)
@@ -215,6 +228,7 @@ main(void)
 	UNIT_RUN(test_late_run);
 	UNIT_RUN(test_budget);
 	UNIT_RUN(test_expired_again);
+	UNIT_RUN(test_expired_once_per_run);
 	UNIT_RUN(test_held_leases_sleep);
 	UNIT_RUN(test_alarm);
 	return unit_end();
