@@ -18,10 +18,6 @@ SELECT outcome($$SELECT queue_create('o', '{"compression_level": 1.5}')$$);
 SELECT outcome($$SELECT queue_create('o', '{"compression_level": 1e30}')$$);
 SELECT outcome($$SELECT queue_create('o', '{"compression_level": {"a": 1}}')$$);
 
--- Options without effect in this version are refused by name, not stored.
-SELECT outcome(format($$SELECT queue_create('o', %L)$$, o))
-FROM unnest(ARRAY['{"retention": "1 day"}', '{"retention_bytes": 1}', '{"consumed_retention": "1 h"}', '{"max_bytes": 1}',
-	'{"delay": "1 s"}', '{"partition_idle": "1 day"}']) AS o;
 SELECT count(*) FROM qlog_queues WHERE queue = 'o';
 
 -- The lease of a pop is the queue's, or its own.

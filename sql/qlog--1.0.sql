@@ -16,12 +16,62 @@ SELECT qlog_version();
 CREATE FUNCTION queue_create(queue text, options jsonb DEFAULT '{}', if_not_exists boolean DEFAULT false) RETURNS boolean
 AS 'MODULE_PATHNAME', 'queue_create' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_create(text, jsonb, boolean) IS
-'Creates a queue, at COMMIT. queue: 1 to 255 bytes, case kept. options: {"lease": interval, "ordered": boolean, "compression_level": integer, ...}; NULL and {} mean the defaults. Returns true, or false when it exists and if_not_exists is true. Errors: 42710 exists, 42602 or 42622 bad name, 22004 NULL name, 22023 bad option, 0A000 option without effect yet, 42501 no CREATE privilege on the database.';
+'Creates a queue, at COMMIT. queue: 1 to 255 bytes, case kept. options: {"lease": interval, "ordered": boolean, "compression_level": integer, ...}: intervals are strings, sizes numbers or strings with a unit; NULL and {} mean the defaults. Returns true, or false when it exists and if_not_exists is true. Errors: 42710 exists, 42602 or 42622 bad name, 22004 NULL name, 22023 unknown option (the HINT lists them) or bad value, 42501 no CREATE privilege on the database.';
 
 CREATE FUNCTION queue_drop(queue text, if_exists boolean DEFAULT false) RETURNS boolean
 AS 'MODULE_PATHNAME', 'queue_drop' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_drop(text, boolean) IS
 'Drops a queue with all its messages, at COMMIT; its files go soon after. Returns true, or false when it does not exist and if_exists is true. Errors: 42704 no such queue, 42501 not the owner, 22004 NULL name.';
+
+CREATE FUNCTION queue_set(queue text, option text, value text) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_set' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_set(text, text, text) IS
+'Sets an option of a queue, at COMMIT; the transaction itself sees it at once. value: as text, with a unit where it has one: "90 s", "10 MB", "3", "on". Errors: 42704 no such queue, 42501 neither owner nor privilege manage, 22023 unknown option (the HINT lists them), wrong type or out of range, 22007 not an interval, 22004 NULL argument, 25006 read-only.';
+
+CREATE FUNCTION queue_reset(queue text, option text) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_reset' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_reset(text, text) IS
+'Gives an option of a queue its default back, at COMMIT. Errors as queue_set.';
+
+CREATE FUNCTION queue_rename(queue text, new_name text) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_rename' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_rename(text, text) IS
+'Gives a queue another name, at COMMIT. Messages, leases, groups and privileges stay. What other transactions have pushed under the old name goes into the queue; who meets one of the two names for the first time waits for the COMMIT. Errors: 42704 no such queue, 42710 the new name exists, 42501 not the owner, 42602, 42622 or 42939 bad name, 22004 NULL argument, 25006.';
+
+CREATE FUNCTION queue_pause(queue text, side text DEFAULT 'both') RETURNS void
+AS 'MODULE_PATHNAME', 'queue_pause' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_pause(text, text) IS
+'Pauses a queue, at COMMIT. side: push = pushes are refused with 55000, also those of a transaction that began before and commits after; pop = pops find nothing; both (NULL too). Leases go on, and can be answered. Errors: 42704, 42501 neither owner nor privilege manage, 22023 unknown side, 22004 NULL queue, 25006.';
+
+CREATE FUNCTION queue_resume(queue text, side text DEFAULT 'both') RETURNS void
+AS 'MODULE_PATHNAME', 'queue_resume' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_resume(text, text) IS
+'Ends what queue_pause has begun, at COMMIT. Arguments and errors as there.';
+
+CREATE FUNCTION queue_owner(queue text, new_owner regrole) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_owner' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_owner(text, regrole) IS
+'Gives a queue to another role, at COMMIT. As with tables the caller owns the queue and may become the new owner, which has CREATE on the database; superusers may always. Errors: 42704 no such queue or role, 42501, 22023 PUBLIC, 22004 NULL argument, 25006.';
+
+CREATE FUNCTION queue_grant(queue text, role regrole, privilege text) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_grant' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_grant(text, regrole, text) IS
+'Gives a role privileges on a queue, at COMMIT. role: ''-'' is PUBLIC. privilege: push, pop (also answers and peeking), manage (options, pause, purge, groups, dead letters), all, or a list with commas. Members of the role have them when they inherit; they cannot be passed on. Errors: 42704 no such queue or role, 42501 not the owner, 22023 unknown privilege, 54000 more than 1000 roles, 22004 NULL argument, 25006.';
+
+CREATE FUNCTION queue_revoke(queue text, role regrole, privilege text) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_revoke' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_revoke(text, regrole, text) IS
+'Takes privileges on a queue from a role, at COMMIT; what it does not have is passed over. Arguments and errors as queue_grant.';
+
+CREATE FUNCTION has_queue_privilege(role regrole, queue text, privilege text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'has_queue_privilege' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION has_queue_privilege(regrole, text, text) IS
+'Has the role any of these privileges on the queue: push, pop, manage, or a list with commas? role: ''-'' is PUBLIC. NULL for a NULL argument, as has_table_privilege. Errors: 42704 no such queue or role, 22023 unknown privilege.';
+
+CREATE FUNCTION queue_definitions() RETURNS SETOF text
+AS 'MODULE_PATHNAME', 'queue_definitions' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION queue_definitions() IS
+'Statements that make the queues of this database again, with options, owner, privileges and pauses, without their messages: of the queues that the role has a privilege on (pg_monitor: all), oldest first. Run them as a superuser, or as their owner.';
 
 -- Push
 
@@ -128,23 +178,24 @@ COMMENT ON FUNCTION queue_transaction(jsonb) IS
 
 -- Views
 
-CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT acl text[], OUT created_at timestamptz,
-                            OUT log_id bigint, OUT directory text, OUT partitions bigint, OUT damage text) RETURNS SETOF record
+CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT acl aclitem[], OUT created_at timestamptz,
+                            OUT log_id bigint, OUT directory text, OUT partitions bigint, OUT damage text, OUT paused text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_queues() IS 'Rows of the view qlog_queues.';
 CREATE VIEW qlog_queues AS SELECT * FROM qlog_queues();
 COMMENT ON VIEW qlog_queues IS
-'Queues of this database that the role may use: owner, options that were set, privileges granted (NULL = those of the owner only), log id, directory below qlog.data_directory, number of partitions, and where it is damaged (NULL = in service).';
+'Queues of this database that the role has a privilege on (pg_monitor: all), with the uncommitted changes of the transaction: owner, options that were set, privileges (NULL = the owner''s alone; in the letters of PostgreSQL a is push, r is pop, w is manage), time of the creation (NULL = not committed yet), log id, directory below qlog.data_directory, number of partitions, where it is damaged (NULL = in service), and which side is paused: push, pop, both or NULL.';
 
 CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bigint, OUT delayed bigint, OUT dead bigint,
                                  OUT pushed bigint, OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint,
                                  OUT deduplicated bigint, OUT oldest_ready_age interval, OUT bytes bigint,
-                                 OUT last_push timestamptz, OUT last_pop timestamptz, OUT waiting bigint, OUT wakeups bigint) RETURNS SETOF record
+                                 OUT last_push timestamptz, OUT last_pop timestamptz, OUT waiting bigint, OUT wakeups bigint,
+                                 OUT live_bytes bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record

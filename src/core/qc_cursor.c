@@ -20,6 +20,7 @@
 #include "qc_lease.h"
 #include "qc_purge.h"
 #include "qc_timer.h"
+#include "qc_volume.h"
 #include "qc_wait.h"
 
 #define OF_CURSOR	offsetof(QcSlot, of_cursor)
@@ -448,6 +449,7 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 	QcRef		ref = QC_REF(st, slot);
 
 	qc_partition_touch(st, QC_AT(st, QcPartition, cursor->partition));
+	qc_volume_done(st, cursor, slot);
 	unlease(st, cursor, slot);
 	if (slot->state == QC_SLOT_WAITING || slot->state == QC_SLOT_DYING)
 	{
@@ -623,6 +625,7 @@ qc_partition_advance(QcState *st, QcPartition *partition)
 		partition->stable = end;
 		qc_list_remove(st, &partition->pending, ref, OF_PARTITION);
 		qc_mem_free(&st->mem, QC_CLASS_PENDING, ref);
+		qc_volume_settled(st, partition, &pending);
 		if (pending.settled == 1)
 			count_visible(st, partition, pending.first, end);
 		else

@@ -31,6 +31,8 @@
 	X(FULL, "memory is full") \
 	X(CONFLICT, "conflict") \
 	X(BUSY, "busy") \
+	X(PAUSED, "paused") \
+	X(OVERFLOW, "over its limit") \
 	X(INTERRUPTED, "interrupted") \
 	X(INTERNAL, "internal error")
 

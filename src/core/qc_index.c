@@ -69,11 +69,20 @@ holds(const QcIndexEntry *entry, uint64_t position)
 
 /* A hint may be stale: free by now (its first bytes are a list link) or of another partition. */
 static QcIndexEntry *
-valid_hint(QcState *st, const QcPartition *partition, QcRef ref)
+valid_hint(const QcState *st, const QcPartition *partition, QcRef ref)
 {
 	QcIndexEntry *entry = QC_AT(st, QcIndexEntry, ref);
 
 	return entry != NULL && entry->partition == QC_REF(st, partition) ? entry : NULL;
+}
+
+uint32_t
+qc_index_message_size(const QcState *st, const QcPartition *partition, uint64_t position,
+					  QcRef hint)
+{
+	const QcIndexEntry *entry = valid_hint(st, partition, hint);
+
+	return entry != NULL && holds(entry, position) ? entry->size / entry->count : 0;
 }
 
 static uint64_t

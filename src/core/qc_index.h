@@ -52,6 +52,13 @@ extern bool qc_index_add_older(QcState *st, QcLog *log, QcPartition *partition, 
 extern bool qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hint,
 						  QcLocation *location);
 
+/*
+ * About the size of a message: its record's, shared evenly. hint as in qc_index_find, but nothing is searched: 0 = not
+ * known.
+ */
+extern uint32_t qc_index_message_size(const QcState *st, const QcPartition *partition,
+									  uint64_t position, QcRef hint);
+
 /* Drop the oldest entries of the log that holds most, about n of them.  false = nothing to drop. */
 extern bool qc_index_evict(QcState *st, uint32_t n);
 

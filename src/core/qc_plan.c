@@ -95,7 +95,7 @@ append_of(Builder *b, const QcOp *op)
 		return UINT32_MAX;
 	plan->appends[plan->nappends] = (QcPlanAppend)
 	{
-		.partition = op->partition, .log = op->log
+		.partition = op->partition, .log = op->log, .moved = true
 	};
 	b->first_op[plan->nappends] = UINT32_MAX;
 	b->raw_len[plan->nappends] = 0;
@@ -133,6 +133,7 @@ group_pushes(Builder *b, QcError *err)
 		b->op_append[i] = a;
 		b->op_index[i] = b->plan->appends[a].count;
 		b->plan->appends[a].count += op->count;
+		b->plan->appends[a].moved = b->plan->appends[a].moved && op->moved;
 		b->raw_len[a] += op->frames_len;
 	}
 	return QC_OK;

@@ -44,6 +44,7 @@ typedef struct QcOp
 	size_t		frames_len;
 	const uint8_t *hashes;		/* count x 16 bytes */
 	int			level;			/* zstd, 0 = off */
+	bool		moved;			/* PUSH: the queue has the messages already, elsewhere */
 	QcDead		dead;			/* DEAD: lane and lane_position are filled in here */
 	const uint8_t *effect;		/* EFFECT: one encoded effect */
 	size_t		effect_len;
@@ -66,6 +67,7 @@ typedef struct QcPlanAppend
 	uint32_t	count;
 	uint32_t	record;			/* first of its records */
 	uint32_t	nrecords;
+	bool		moved;			/* all of it: neither pauses nor max_bytes hold it up */
 	size_t		first_at;		/* where `first` stands in the payload; unused for solo */
 	uint64_t	first;			/* set by the reservation */
 } QcPlanAppend;
@@ -190,7 +192,7 @@ extern void qc_plan_small_done(QcSmallPlan *small, const QcWriter *w, uint32_t n
 
 /*
  * Promise everything the entry needs, or nothing.  QC_BUSY with *lack (and *extend); QC_FULL (text names
- * the setting); QC_NOTFOUND when a partition's log is gone; QC_LIMIT when it fits neither ring nor log file.
+ * the setting); QC_PAUSED, QC_OVERFLOW (qc_volume.h); QC_NOTFOUND when a partition's log is gone; QC_LIMIT when it fits neither ring nor log file.
  * Room in the ring is looked for and not promised: there is some when the plan is reserved under the same
  * lock; a credit may stand for as long as its owner likes.  State lock.
  */

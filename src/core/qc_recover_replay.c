@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "qc_index.h"
+#include "qc_volume.h"
 
 #define LOST_OWNER	UINT32_MAX	/* owner of leases whose pop has not been seen to commit */
 #define EVICT		1024
@@ -81,14 +82,14 @@ move_tails(QcRecovery *rc)
 }
 
 static void
-index_record(QcState *st, QcLog *log, const QcBundleRecord *record)
+index_record(QcState *st, uint64_t seq, QcLog *log, const QcBundleRecord *record)
 {
 	QcPartition *partition = qc_partition_by_id(st, record->partition);
 	bool		added;
 
 	if (partition == NULL)
 		return;
-	partition->bytes += record->size;
+	qc_volume_add(st, partition, seq, record->size);
 	added = qc_index_add(st, log, partition, record->first, record->count, record->file,
 						 record->position, record->size, false);
 	if (!added && qc_index_evict(st, EVICT))
@@ -112,7 +113,7 @@ index_bundle(QcRecovery *rc)
 		QcLog	   *log = qc_log_by_id(rc->r->st, part->log);
 
 		for (uint32_t k = 0; log != NULL && !part->is_void && k < part->nrecords; k++)
-			index_record(rc->r->st, log, &bundle->records[part->record + k]);
+			index_record(rc->r->st, bundle->seq, log, &bundle->records[part->record + k]);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "qc_index.h"
 #include "qc_plan.h"
 #include "qc_record.h"
+#include "qc_volume.h"
 #include "qc_walrec.h"
 
 #define INDEX_EVICT_MIN 1024
@@ -406,10 +407,16 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 	if (status != QC_OK)
 		return status;
 	status = promise_logs(st, plan, segment_size, extend, err);
+	*lack = status == QC_BUSY ? QC_LACK_LOG : QC_LACK_NOTHING;
+	if (status == QC_OK)
+	{
+		status = qc_volume_promise(st, plan, err);
+		if (status != QC_OK)
+			release_logs(st, plan);
+	}
 	if (status != QC_OK)
 	{
 		give_back(st, &wants, QC_CLASS_COUNT);
-		*lack = status == QC_BUSY ? QC_LACK_LOG : QC_LACK_NOTHING;
 		return status;
 	}
 	pin_queues(st, plan, true);
@@ -425,6 +432,7 @@ qc_plan_uncredit(QcState *st, QcPlan *plan)
 
 	assert(plan->credited && plan->seq == 0);
 	pin_queues(st, plan, false);
+	qc_volume_unpromise(st, plan);
 	announce_groups(st, plan, false);
 	release_logs(st, plan);
 	give_back(st, &wants, QC_CLASS_COUNT);
@@ -481,7 +489,7 @@ place_append(Placer *p, QcPlanAppend *append)
 
 		(void) qc_index_add(p->st, log, partition, first, record->count, place.file,
 							place.position, record->size, true);
-		partition->bytes += record->size;
+		qc_volume_add(p->st, partition, p->plan->seq, record->size);
 		first += record->count;
 	}
 }
@@ -583,6 +591,7 @@ qc_plan_reserve(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, 
 	plan->epoch = qc_epoch(st);
 	settle_cursors(st, plan);
 	pin_queues(st, plan, false);
+	qc_volume_unpromise(st, plan);
 	if (plan->xid == 0)
 		announce_groups(st, plan, false);
 	before = promises(st);

@@ -30,9 +30,10 @@ store_be64(uint8_t *at, uint64_t value)
 
 /*
  * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup,
- * deduplicated; 4: messages dropped; group 2: state and counters; partition 2: start, purges, bytes, last_push; lease 2:
- * messages taken, acknowledged; 3: delivered; cursor 2: sought; 3: why a message came back; open entry 2: new definitions
- * of queues; 3: delivered and lane of an item.
+ * deduplicated; 4: messages dropped; 5: lanes, pushed_count, pushed_bytes; group 2: state and counters; 3: volume;
+ * partition 2: start, purges, bytes, last_push; 3: bytes of what is pending; lease 2: messages taken, acknowledged; 3:
+ * delivered; cursor 2: sought; 3: why a message came back; open entry 2: new definitions of queues; 3: delivered and lane
+ * of an item.
  */
 uint8_t
 qc_row_version(uint8_t kind)
@@ -40,14 +41,14 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
-			return 4;
+			return 5;
+		case QC_ROW_GROUP:
+		case QC_ROW_PARTITION:
 		case QC_ROW_LEASE:
 		case QC_ROW_CURSOR:
 		case QC_ROW_OPEN:
 			return 3;
 		case QC_ROW_MARK:
-		case QC_ROW_GROUP:
-		case QC_ROW_PARTITION:
 			return 2;
 		case QC_ROW_LOG:
 		case QC_ROW_LANE_ITEM:
@@ -162,6 +163,13 @@ queue_key(QcState *st, QcRef ref)
 }
 
 static void
+put_volume(QcWriter *w, const QcVolume *volume)
+{
+	qc_put_u64(w, volume->count);
+	qc_put_u64(w, volume->bytes);
+}
+
+static void
 put_options(Dump *d, const QcOptions *options)
 {
 	QcWriter	w;
@@ -219,6 +227,9 @@ put_queue(Dump *d, QcRef ref)
 	qc_put_u64(w, (uint64_t) queue->last_dedup);
 	qc_put_u64(w, queue->deduplicated);
 	qc_put_u64(w, queue->dropped);
+	put_volume(w, &queue->lanes);
+	qc_put_u64(w, queue->pushed_count);
+	qc_put_u64(w, queue->pushed_bytes);
 }
 
 static Key
@@ -247,6 +258,7 @@ put_group(Dump *d, QcRef ref)
 	qc_put_u64(d->batch, group->acked);
 	qc_put_u64(d->batch, group->redelivered);
 	qc_put_u64(d->batch, (uint64_t) group->last_pop);
+	put_volume(d->batch, &group->volume);
 }
 
 static Key
@@ -284,6 +296,7 @@ put_partition(Dump *d, QcRef ref)
 		qc_put_u64(w, pending->first);
 		qc_put_u32(w, pending->count);
 		qc_put_u8(w, pending->settled);
+		qc_put_u64(w, pending->bytes);
 	}
 	qc_put_u8(w, 0);
 	qc_put_u64(w, partition->start);

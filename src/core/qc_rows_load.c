@@ -114,6 +114,15 @@ load_log(Row *row, QcError *err)
 	return qc_log_add(row->st, row->id1, file, tail, tail, false) == NULL ? full(err) : QC_OK;
 }
 
+static QcVolume
+get_volume(QcReader *r)
+{
+	QcVolume	volume = {.count = qc_get_u64(r)};
+
+	volume.bytes = qc_get_u64(r);
+	return volume;
+}
+
 /* An ACL behind its number of elements. */
 static QcStatus
 get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
@@ -151,6 +160,11 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 	queue->deduplicated = qc_get_u64(&row->value);
 	if (row->version >= 4)
 		queue->dropped = qc_get_u64(&row->value);
+	if (row->version < 5)
+		return QC_OK;
+	queue->lanes = get_volume(&row->value);
+	queue->pushed_count = qc_get_u64(&row->value);
+	queue->pushed_bytes = qc_get_u64(&row->value);
 	return QC_OK;
 }
 
@@ -235,6 +249,8 @@ load_group(Row *row, QcError *err)
 	group->acked = qc_get_u64(r);
 	group->redelivered = qc_get_u64(r);
 	group->last_pop = (int64_t) qc_get_u64(r);
+	if (row->version >= 3)
+		group->volume = get_volume(r);
 	return group->state > QC_GROUP_DEAD ? broken("state of a group", err) : QC_OK;
 }
 
@@ -270,6 +286,8 @@ load_pending(Row *row, QcPartition *partition, QcError *err)
 	pending->first = qc_get_u64(&row->value);
 	pending->count = qc_get_u32(&row->value);
 	pending->settled = qc_get_u8(&row->value);
+	pending->bytes = row->version < 3 ? 0 : qc_get_u64(&row->value);
+	QC_AT(st, QcQueue, partition->queue)->open_bytes += pending->bytes;
 	pending->partition = QC_REF(st, partition);
 	qc_list_append(st, &partition->pending, ref, offsetof(QcPending, of_partition));
 	return QC_OK;

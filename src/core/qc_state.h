@@ -82,6 +82,13 @@ typedef enum QcQueueState
 	QC_QUEUE_DEAD				/* dropped; rows are being freed */
 } QcQueueState;
 
+/* Bytes of so many messages, as they were last counted: qc_volume.h. */
+typedef struct QcVolume
+{
+	uint64_t	count;
+	uint64_t	bytes;
+} QcVolume;
+
 typedef struct QcQueue
 {
 	uint64_t	id;
@@ -119,6 +126,11 @@ typedef struct QcQueue
 	uint32_t	pins;			/* credits held for messages or partitions of it: its rows must
 								 * stay */
 	uint64_t	visible;		/* messages kept in ordinary partitions */
+	QcVolume	lanes;			/* messages in hidden lanes */
+	uint64_t	open_bytes;		/* of messages that are not settled */
+	uint64_t	promised_bytes; /* of messages that hold a credit */
+	uint64_t	pushed_count;	/* messages ever visible, and their bytes: what an average one has */
+	uint64_t	pushed_bytes;
 	QcDirty		dirty;
 	QcOptions	options;
 	uint64_t	pushed;
@@ -183,6 +195,7 @@ typedef struct QcGroup
 	uint64_t	acked;
 	uint64_t	redelivered;	/* deliveries but the first of a message */
 	int64_t		last_pop;
+	QcVolume	volume;			/* of the messages that are visible and not done */
 	QcRef		scan;			/* partition to look at next; dead: to free the cursor of next */
 	uint64_t	dead_partition; /* id of the dead lane, 0 = none yet */
 	QcDirty		dirty;
@@ -335,6 +348,7 @@ typedef struct QcPending
 	QcRef		partition;
 	QcLink		of_partition;
 	QcRef		of_open;		/* next one of the same entry */
+	uint64_t	bytes;			/* of their records */
 } QcPending;
 
 /* A range of positions without messages; of class PENDING, so that undoing an entry needs no memory. */

@@ -1,6 +1,6 @@
 /*
  * fn_stat.c
- *		What the views show of queues, leases, the log and the workers.
+ *		What the views show of queues' messages, leases, the log and the workers.
  *
  * Rows are copied out under the shared state lock in steps of a bounded number of objects, and formed without it.
  * Counters make every row O(1).  Queues are shown to those who may use them; the views over the whole server are
@@ -13,21 +13,19 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
 #include "qlog_acl.h"
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
+#include "qlog_list.h"
 #include "qlog_lookup.h"
-#include "qlog_options.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_cursor.h"
 #include "../core/qc_effect.h"
-#include "../core/qc_logfile.h"
+#include "../core/qc_volume.h"
 
-PG_FUNCTION_INFO_V1(qlog_queues);
 PG_FUNCTION_INFO_V1(qlog_stat_queues);
 PG_FUNCTION_INFO_V1(qlog_leases);
 PG_FUNCTION_INFO_V1(qlog_stat_log);
@@ -49,6 +47,7 @@ typedef struct QueueRow
 	bool		has_next;
 	QlogSpot	next;			/* the message that the next pop takes first */
 	uint64		bytes;			/* written into its log */
+	uint64		live_bytes;		/* of messages that are not done */
 } QueueRow;
 
 static Datum
@@ -95,38 +94,8 @@ copy_queue(const QcQueue *queue, QueueRow *row)
 		row->wakeups += group->wakeups;
 	}
 	note_next(queue, row);
+	row->live_bytes = qc_volume_queue(qlog_state, queue);
 	row->bytes = log == NULL ? 0 : (log->file - 1) * qlog_segment_bytes() + log->tail;
-}
-
-/* Ids of the queues of this database, oldest first.  The array grows outside the lock until they fit. */
-static uint64 *
-queue_ids(uint32 *n)
-{
-	uint64	   *ids = NULL;
-	uint32		max = 0;
-	uint32		found;
-
-	do
-	{
-		if (ids != NULL)
-			pfree(ids);
-		max = ids == NULL ? STEP : found + STEP;
-		ids = MemoryContextAllocHuge(CurrentMemoryContext, (Size) max * sizeof(uint64));
-		found = 0;
-		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-		for (QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
-			 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
-		{
-			if (queue->database != MyDatabaseId)
-				continue;
-			if (found < max)
-				ids[found] = queue->id;
-			found++;
-		}
-		LWLockRelease(&qlog_shared->state_lock);
-	} while (found > max);
-	*n = found;
-	return ids;
 }
 
 /* Copy those of n (<= STEP) queues that live. */
@@ -157,7 +126,7 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	QueueRow   *rows = palloc(STEP * sizeof(QueueRow));
 	uint32		nids;
-	uint64	   *ids = queue_ids(&nids);
+	uint64	   *ids = qlog_list_queues(MyDatabaseId, InvalidOid, &nids);
 
 	for (uint32 at = 0; at < nids; at += STEP)
 	{
@@ -175,28 +144,6 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 		}
 	}
-}
-
-/* A row of qlog_queues. */
-static void
-form_queue(const QueueRow *row, Datum *values, bool *nulls)
-{
-	char		path[QC_PATH_MAX];
-
-	qc_path_log(path, (QcLayout) qlog_files()->layout, row->queue.log_id);
-	values[0] = name_datum(row->name, row->queue.name_len);
-	values[1] = ObjectIdGetDatum(row->queue.owner);
-	values[2] = qlog_options_show(&row->queue.options);
-	nulls[3] = true;			/* nothing can be granted: only the owner's privileges */
-	values[4] = TimestampTzGetDatum(qlog_timestamptz(row->queue.created_at));
-	values[5] = Int64GetDatum((int64) row->queue.log_id);
-	values[6] = CStringGetTextDatum(path);
-	values[7] = Int64GetDatum(row->queue.npartitions);
-	nulls[8] = !row->queue.damaged;
-	if (row->queue.damaged)
-		values[8] = CStringGetTextDatum(psprintf("file " UINT64_FORMAT ", byte " UINT64_FORMAT,
-												 row->queue.damage_file,
-												 row->queue.damage_position));
 }
 
 static void
@@ -245,15 +192,7 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	instant(&values[14], &nulls[14], queue->last_pop);
 	values[15] = Int64GetDatum((int64) row->nwaiters);
 	values[16] = Int64GetDatum((int64) row->wakeups);
-}
-
-Datum
-qlog_queues(PG_FUNCTION_ARGS)
-{
-	qlog_enter_read("qlog_queues");
-	InitMaterializedSRF(fcinfo, 0);
-	each_queue(fcinfo, form_queue);
-	return (Datum) 0;
+	values[17] = Int64GetDatum((int64) row->live_bytes);
 }
 
 Datum

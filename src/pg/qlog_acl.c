@@ -89,10 +89,12 @@ qlog_acl_sees(const QlogQueue *queue)
 void
 qlog_acl_check(const QlogQueue *queue, AclMode privilege, QlogName name)
 {
-	if (!qlog_acl_has(queue, GetUserId(), privilege, ACLMASK_ANY))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for queue \"%.*s\"", QLOG_NAME(name))));
+	if (qlog_acl_has(queue, GetUserId(), privilege, ACLMASK_ANY) ||
+		(privilege == QLOG_MANAGE && qlog_acl_owns(queue)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for queue \"%.*s\"", QLOG_NAME(name))));
 }
 
 void

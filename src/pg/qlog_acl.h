@@ -40,7 +40,7 @@ extern bool qlog_acl_monitors(void);
 /* May the current role know about the queue: has it any privilege, or is it there to monitor the server? */
 extern bool qlog_acl_sees(const QlogQueue *queue);
 
-/* 42501 when the current role lacks the privilege. */
+/* 42501 when the current role lacks the privilege; an owner may manage whatever the ACL says. */
 extern void qlog_acl_check(const QlogQueue *queue, AclMode privilege, QlogName name);
 
 /* 42501 when the current role does not own the queue. */

@@ -12,6 +12,7 @@
 #include "access/transam.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_database.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
@@ -60,6 +61,17 @@ qlog_may_create_in_database(Oid database, Oid role)
 	return object_aclcheck(DatabaseRelationId, database, role, ACL_CREATE) == ACLCHECK_OK;
 #else
 	return pg_database_aclcheck(database, role, ACL_CREATE) == ACLCHECK_OK;
+#endif
+}
+
+/* 42501 unless the current role may act for the other one. */
+static inline void
+qlog_check_may_set_role(Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	check_can_set_role(GetUserId(), role);
+#else
+	check_is_member_of_role(GetUserId(), role);
 #endif
 }
 

@@ -20,63 +20,25 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 
+#include "qlog_list.h"
 #include "qlog_lookup.h"
 #include "qlog_shmem.h"
 
-#include "../core/qc_alter.h"
-
 static object_access_hook_type previous_hook = NULL;
 
-/* Is it a queue of the database (InvalidOid: of any) that names the role (InvalidOid: any)?	State lock. */
-static bool
-is_wanted(const QcQueue *queue, Oid database, Oid role)
-{
-	return (queue->state == QC_QUEUE_LIVE || queue->state == QC_QUEUE_DROPPING) &&
-		(!OidIsValid(database) || queue->database == database) &&
-		(!OidIsValid(role) || qc_queue_names_role(qlog_state, queue, role));
-}
-
-/* Ids of the queues of a database (InvalidOid: of any) that a role owns or has a privilege on (InvalidOid: of all roles). */
-static uint64 *
-queues_of(Oid database, Oid role, uint32 *n)
-{
-	uint64	   *ids = NULL;
-	uint32		max = 0;
-	uint32		found;
-
-	for (;;)
-	{
-		found = 0;
-		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-		for (QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
-			 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
-		{
-			if (!is_wanted(queue, database, role))
-				continue;
-			if (found < max)
-				ids[found] = queue->id;
-			found++;
-		}
-		LWLockRelease(&qlog_shared->state_lock);
-		if (found <= max)
-			break;
-		max = found + 64;
-		ids = ids == NULL ? palloc(max * sizeof(uint64)) : repalloc(ids, max * sizeof(uint64));
-	}
-	*n = found;
-	return ids;
-}
-
-/* Drop the queues of a database when this transaction commits. */
+/* DROP DATABASE: drop the queues of the database, which nobody is connected to, when this transaction commits. */
 static void
-drop_queues(Oid database)
+drop_other_queues(Oid database)
 {
 	uint64	   *ids;
 	uint32		n;
 
+	/* Out of service: they are dropped when it is known that the database is gone (wrk_sweeper.c). */
+	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_FAILED)
+		return;
 	qlog_gate_check();
 	qlog_lock_database(database);
-	ids = queues_of(database, InvalidOid, &n);
+	ids = qlog_list_queues(database, InvalidOid, &n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		QcQueueDrop drop = {.queue = ids[i]};
@@ -84,8 +46,28 @@ drop_queues(Oid database)
 		(void) GetCurrentTransactionId();
 		qlog_stage_effect(ids[i], QC_EFFECT_QUEUE_DROP, &drop);
 	}
-	if (ids != NULL)
-		pfree(ids);
+	pfree(ids);
+}
+
+/* DROP EXTENSION: drop all queues of this database, those that the transaction has made as well. */
+static void
+drop_own_queues(void)
+{
+	QlogListed *listed = palloc(sizeof(QlogListed));
+	uint64	   *ids;
+	uint32		n;
+
+	qlog_gate_check();
+	qlog_lock_database(MyDatabaseId);
+	ids = qlog_list_visible(&n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (qlog_list_get(ids[i], listed))
+			qlog_drop_queue(&listed->queue, listed->name);
+	}
+	pfree(ids);
+	pfree(listed);
 }
 
 /* Is this the newest thing that the transaction says about the queue? */
@@ -119,7 +101,7 @@ static uint32
 count_naming(Oid role)
 {
 	uint32		n;
-	uint64	   *ids = queues_of(InvalidOid, role, &n);
+	uint64	   *ids = qlog_list_queues(InvalidOid, role, &n);
 	uint32		naming = n;
 
 	for (uint32 i = 0; i < qlog_stage.nchanges; i++)
@@ -177,9 +159,9 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 	if (access != OAT_DROP || IsBinaryUpgrade)
 		return;
 	if (class == DatabaseRelationId)
-		drop_queues(object);
+		drop_other_queues(object);
 	else if (class == ExtensionRelationId && is_ours(object))
-		drop_queues(MyDatabaseId);
+		drop_own_queues();
 	else if (class == AuthIdRelationId)
 		keep_role(object);
 }

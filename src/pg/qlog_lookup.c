@@ -19,6 +19,8 @@
 #include "qlog_guc.h"
 #include "qlog_report.h"
 
+#include "../core/qc_volume.h"
+
 #define CACHE_MAX	16384		/* names that a backend remembers */
 #define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
 #define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed
@@ -333,7 +335,7 @@ qlog_queue_by_id(uint64 id, QlogQueue *queue)
 	if (change != NULL)
 	{
 		*queue = change->queue;
-		return true;
+		return change->kind != QLOG_CHANGE_DROPPED;
 	}
 	entry = cached(BY_ID, key, HASH_FIND);
 	if (entry != NULL)
@@ -357,10 +359,16 @@ no_such_queue(QlogName name)
 }
 
 void
-qlog_queue_get(QlogName name, AclMode privilege, QlogQueue *queue)
+qlog_queue_require(QlogName name, QlogQueue *queue)
 {
 	if (!qlog_queue_find(name, queue))
 		no_such_queue(name);
+}
+
+void
+qlog_queue_get(QlogName name, AclMode privilege, QlogQueue *queue)
+{
+	qlog_queue_require(name, queue);
 	qlog_acl_check(queue, privilege, name);
 }
 
@@ -506,6 +514,30 @@ auto_create(QlogName name, QlogQueue *queue)
 	PG_END_TRY();
 }
 
+/*
+ * Refuse at the call what would be refused at COMMIT in any case.	What this and other transactions have staged is counted
+ * when they commit.
+ */
+static void
+check_full(const QlogQueue *queue, QlogName name)
+{
+	uint64		max = (uint64) queue->options.value[QC_OPT_MAX_BYTES];
+	uint64		bytes;
+	QcQueue    *found;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	found = qc_queue_by_id(qlog_state, queue->id);
+	bytes = found == NULL ? 0 : qc_volume_queue(qlog_state, found);
+	LWLockRelease(&qlog_shared->state_lock);
+	if (bytes >= max)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("queue \"%.*s\" is full", QLOG_NAME(name)),
+				 errdetail("It holds " UINT64_FORMAT " bytes of messages, its max_bytes are "
+						   UINT64_FORMAT ".", bytes, max),
+				 errhint("Let messages be popped and acknowledged, or raise its option max_bytes.")));
+}
+
 /* May the current role push to the queue now? */
 static void
 check_push(const QlogQueue *queue, QlogName name)
@@ -516,6 +548,8 @@ check_push(const QlogQueue *queue, QlogName name)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("queue \"%.*s\" is paused", QLOG_NAME(name)),
 				 errdetail("It takes no messages until queue_resume() is called.")));
+	if (!queue->own && queue->options.value[QC_OPT_MAX_BYTES] != QC_FOREVER)
+		check_full(queue, name);
 }
 
 void

@@ -23,6 +23,9 @@
 /* Does the queue exist for this transaction?	Fills *queue. No privilege is checked. */
 extern bool qlog_queue_find(QlogName name, QlogQueue *queue);
 
+/* The queue: 42704 with a HINT. No privilege is checked. */
+extern void qlog_queue_require(QlogName name, QlogQueue *queue);
+
 /* The queue, on which the current role has the privilege (QLOG_POP ...): 42704 with a HINT, 42501. */
 extern void qlog_queue_get(QlogName name, AclMode privilege, QlogQueue *queue);
 

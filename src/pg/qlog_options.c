@@ -12,7 +12,7 @@
 
 static const char *const type_words[] = {
 	[QC_OPTION_INTERVAL] = "an interval, as a string",
-	[QC_OPTION_BYTES] = "a number of bytes",
+	[QC_OPTION_BYTES] = "a number of bytes, or a size as a string",
 	[QC_OPTION_COUNT] = "a whole number",
 	[QC_OPTION_BOOL] = "true or false"
 };
@@ -40,18 +40,9 @@ wrong_type(const QcOptionInfo *info)
 			 errdetail("It must be %s.", type_words[info->type])));
 }
 
-/* A whole number in the option's range. */
 static int64
-count_value(const QcOptionInfo *info, Numeric numeric)
+in_range(const QcOptionInfo *info, int64 value)
 {
-	char	   *text = DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(numeric)));
-	char	   *end;
-	long long	value;
-
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (*end != '\0' || errno != 0)
-		wrong_type(info);
 	if (value < info->min || value > info->max)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -62,77 +53,122 @@ count_value(const QcOptionInfo *info, Numeric numeric)
 }
 
 static int64
-interval_value(const QcOptionInfo *info, const JsonbValue *value)
+count_value(const QcOptionInfo *info, const char *text)
 {
-	char	   *text = pnstrdup(value->val.string.val, value->val.string.len);
+	char	   *end;
+	long long	value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (*text == '\0' || *end != '\0' || errno != 0)
+		wrong_type(info);
+	return in_range(info, value);
+}
+
+static int64
+interval_value(const QcOptionInfo *info, const char *text)
+{
 	Datum		interval = DirectFunctionCall3(interval_in, CStringGetDatum(text),
 											   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 
 	return qlog_interval_us(DatumGetIntervalP(interval), info->name, info->min, info->max);
 }
 
+/* A size with or without a unit. */
 static int64
-option_value(const QcOptionInfo *info, const JsonbValue *value)
+bytes_value(const QcOptionInfo *info, const char *text)
 {
-	if (info->type == QC_OPTION_INTERVAL && value->type == jbvString)
-		return interval_value(info, value);
+	return in_range(info, DatumGetInt64(DirectFunctionCall1(pg_size_bytes,
+															CStringGetTextDatum(text))));
+}
+
+static int64
+bool_value(const QcOptionInfo *info, const char *text)
+{
+	bool		value;
+
+	if (!parse_bool(text, &value))
+		wrong_type(info);
+	return value;
+}
+
+static int64
+text_value(const QcOptionInfo *info, const char *text)
+{
+	switch (info->type)
+	{
+		case QC_OPTION_INTERVAL:
+			return interval_value(info, text);
+		case QC_OPTION_BYTES:
+			return bytes_value(info, text);
+		case QC_OPTION_COUNT:
+			return count_value(info, text);
+		case QC_OPTION_BOOL:
+			return bool_value(info, text);
+	}
+	pg_unreachable();
+}
+
+/* JSON has types of its own: strings are for what has a unit. */
+static int64
+json_value(const QcOptionInfo *info, const JsonbValue *value)
+{
+	if ((info->type == QC_OPTION_INTERVAL || info->type == QC_OPTION_BYTES) &&
+		value->type == jbvString)
+		return text_value(info, pnstrdup(value->val.string.val, value->val.string.len));
 	if (info->type == QC_OPTION_BOOL && value->type == jbvBool)
 		return value->val.boolean;
 	if ((info->type == QC_OPTION_COUNT || info->type == QC_OPTION_BYTES) &&
 		value->type == jbvNumeric)
-		return count_value(info, value->val.numeric);
+		return count_value(info, DatumGetCString(DirectFunctionCall1(numeric_out,
+																	 NumericGetDatum(value->val.numeric))));
 	wrong_type(info);
 	pg_unreachable();
 }
 
-/* Options that do something. */
-static const bool effective[QC_OPTION_COUNT_] = {
-	[QC_OPT_LEASE] = true,
-	[QC_OPT_RETRY_LIMIT] = true,
-	[QC_OPT_RETRY_DELAY] = true,
-	[QC_OPT_RETRY_DELAY_MAX] = true,
-	[QC_OPT_DEAD_LETTERS] = true,
-	[QC_OPT_DEDUP_WINDOW] = true,
-	[QC_OPT_ORDERED] = true,
-	[QC_OPT_COMPRESSION_LEVEL] = true
-};
-
-/* Options that would be stored without doing anything are refused. */
-static void
-check_effective(QcOption option)
+/* The option of this name; 22023 listing those that there are. */
+static QcOption
+option_by_name(const char *name)
 {
-	StringInfoData list;
-	const char *separator = "Options that have an effect are ";
-
-	if (effective[option])
-		return;
-	initStringInfo(&list);
-	for (int i = 0; i < QC_OPTION_COUNT_; i++)
-	{
-		if (!effective[i])
-			continue;
-		appendStringInfo(&list, "%s%s", separator, qc_option_info((QcOption) i)->name);
-		separator = ", ";
-	}
-	appendStringInfoChar(&list, '.');
-	qlog_unsupported(psprintf("queue option \"%s\"", qc_option_info(option)->name), list.data);
-}
-
-static void
-set_option(QcOptions *options, const JsonbValue *key, const JsonbValue *value)
-{
-	char	   *name = pnstrdup(key->val.string.val, key->val.string.len);
 	QcOption	option = qc_option_by_name(name);
-	int64		number;
 
 	if (option == QC_OPTION_COUNT_)
 		unknown_option(name);
-	if (value->type == jbvNull)
-		return;
-	number = option_value(qc_option_info(option), value);
-	check_effective(option);
-	options->value[option] = number;
+	return option;
+}
+
+static void
+put(QcOptions *options, QcOption option, int64 value)
+{
+	options->value[option] = value;
 	options->set |= 1u << option;
+}
+
+void
+qlog_options_set(QcOptions *options, const char *name, const char *value)
+{
+	QcOption	option = option_by_name(name);
+
+	put(options, option, text_value(qc_option_info(option), value));
+}
+
+void
+qlog_options_reset(QcOptions *options, const char *name)
+{
+	QcOption	option = option_by_name(name);
+
+	options->value[option] = qc_option_info(option)->def;
+	options->set &= ~(1u << option);
+}
+
+/* null is the default. */
+static void
+set_from_json(QcOptions *options, const JsonbValue *key, const JsonbValue *value)
+{
+	QcOption	option = option_by_name(pnstrdup(key->val.string.val, key->val.string.len));
+
+	if (value->type != jbvNull)
+		put(options, option, json_value(qc_option_info(option), value));
 }
 
 void
@@ -152,7 +188,7 @@ qlog_options_parse(Jsonb *json, QcOptions *options)
 		if (token != WJB_KEY)
 			continue;
 		(void) JsonbIteratorNext(&iterator, &value, true);
-		set_option(options, &key, &value);
+		set_from_json(options, &key, &value);
 	}
 }
 

@@ -12,11 +12,14 @@
 #include "../core/qc_options.h"
 
 /*
- * Options out of a JSON object: intervals are strings, counts and bytes are numbers, switches are booleans; null is the
- * default.	 22023 for an unknown name (listing the valid ones), a wrong type or a value out of range; 0A000 for options
- * that have no effect in this version.
+ * Options out of a JSON object: intervals are strings, counts are numbers, bytes numbers or strings with a unit, switches
+ * booleans; null is the default.	22023 for an unknown name (listing the valid ones), a wrong type or a value out of range.
  */
 extern void qlog_options_parse(Jsonb *json, QcOptions *options);
+
+/* Set an option from the text of its value; or give it its default back.	Errors as qlog_options_parse. */
+extern void qlog_options_set(QcOptions *options, const char *name, const char *value);
+extern void qlog_options_reset(QcOptions *options, const char *name);
 
 /* The options that were set, as a jsonb datum. */
 extern Datum qlog_options_show(const QcOptions *options);

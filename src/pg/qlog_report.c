@@ -36,6 +36,10 @@ qlog_sqlstate(QcStatus code)
 		case QC_CONFLICT:
 		case QC_BUSY:
 			return ERRCODE_OBJECT_IN_USE;
+		case QC_PAUSED:
+			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+		case QC_OVERFLOW:
+			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
 		case QC_INTERRUPTED:
 			return ERRCODE_OPERATOR_INTERVENTION;
 		case QC_INTERNAL:
@@ -55,6 +59,10 @@ hint_of(QcStatus code)
 			return "Make room on the file system that holds qlog.data_directory.";
 		case QC_FULL:
 			return "Raise the setting and restart the server, or take messages out of the queues.";
+		case QC_OVERFLOW:
+			return "Let messages be popped and acknowledged, or raise the queue's option max_bytes.";
+		case QC_PAUSED:
+			return "It takes messages again after queue_resume().";
 		case QC_VERSION:
 			return "The directory was written by a newer version of qlog.";
 		case QC_FOREIGN:
@@ -73,6 +81,12 @@ qlog_report(int level, const QcError *err, const char *what)
 	char		detail[768];
 	const char *hint = hint_of(err->code);
 
+	/* These name a queue, and are no failure of ours. */
+	if (err->code == QC_PAUSED || err->code == QC_OVERFLOW)
+		ereport(level,
+				(errcode(qlog_sqlstate(err->code)),
+				 errmsg_internal("%s", err->text),
+				 hint == NULL ? 0 : errhint("%s", hint)));
 	qc_error_format(err, detail, sizeof(detail));
 	ereport(level,
 			(errcode(qlog_sqlstate(err->code)),

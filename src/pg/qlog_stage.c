@@ -521,7 +521,7 @@ qlog_stage_find_queue_id(uint64 id)
 	{
 		const QlogChange *change = &qlog_stage.changes[i];
 
-		if ((change->kind == QLOG_CHANGE_CREATED || change->kind == QLOG_CHANGE_ALTERED) &&
+		if (change->kind != QLOG_CHANGE_PARTITION && change->kind != QLOG_CHANGE_RENAMED &&
 			change->queue.id == id)
 			return change;
 	}

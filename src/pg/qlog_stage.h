@@ -183,7 +183,7 @@ extern void qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint6
 /* The newest change of this queue name; NULL when there is none. */
 extern const QlogChange *qlog_stage_find_queue(QlogName name);
 
-/* The newest change that makes or alters the queue with this id; NULL when there is none. */
+/* The newest change of the queue with this id: CREATED, ALTERED or DROPPED; NULL when there is none. */
 extern const QlogChange *qlog_stage_find_queue_id(uint64 id);
 
 /* The id of a partition that this transaction made in its own queue; 0 when there is none. */

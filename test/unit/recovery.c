@@ -214,29 +214,6 @@ release_buffer(void *context, void *buffer)
 	free(buffer);
 }
 
-/* The state of a run that has ended, for the next one: fresh memory from the system costs more than a recovery. */
-static void *spare_block;
-static uint64_t spare_size;
-
-static void *
-take_block(uint64_t size)
-{
-	void	   *block = spare_block;
-
-	if (block == NULL || spare_size != size)
-		return malloc(size);
-	spare_block = NULL;
-	return block;
-}
-
-static void
-give_block(void *block, uint64_t size)
-{
-	free(spare_block);
-	spare_block = block;
-	spare_size = size;
-}
-
 static QcStatus
 load_rows(Run *run, const Rows *rows)
 {
@@ -266,8 +243,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 	run->hand = hand;
 	run->server = server;
 	server->nepochs = server->nasked = 0;
-	run->block_size = qc_state_size(&config);
-	run->block = take_block(run->block_size);
+	run->block = malloc(qc_state_size(&config));
 	run->st = qc_state_init(run->block, &config);
 	run->ring_block = malloc(qc_ring_block_size(RING_BYTES));
 	run->ring = qc_ring_init(run->ring_block, RING_BYTES, 0);
@@ -295,7 +271,7 @@ void
 run_end(Run *run)
 {
 	qc_read_end(&run->cache);
-	give_block(run->block, run->block_size);
+	free(run->block);
 	free(run->ring_block);
 }
 

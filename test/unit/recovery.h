@@ -62,7 +62,6 @@ typedef struct Run
 	Hand	   *hand;
 	Server	   *server;
 	void	   *block;
-	uint64_t	block_size;
 	QcState    *st;
 	void	   *ring_block;
 	QcRing	   *ring;

@@ -4,31 +4,14 @@
  *
  * Each scenario is made once and copied for every step at which the power fails, in every way in which unsynced bytes
  * and names may be lost, with a second failure somewhere in the recovery that follows.
- *
- * With sanitizers, which make it slow, only some of these are done, chosen by a seed that is printed; TEST_SEED repeats
- * it.
  */
 #include "recovery.h"
 
-#include "../sim/sim_fiber.h"
-#include "../sim/sim_random.h"
-
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EPOCH 500
-
-/* Of so many crashes one is done. */
-#ifdef SIM_SANITIZED
-#define OF_CRASHES 6
-#else
-#define OF_CRASHES 1
-#endif
-
-static uint64_t chance;
 
 typedef struct Scenario
 {
@@ -317,8 +300,6 @@ crash_everywhere(Scenario *s, const char *what)
 			Scenario	c;
 			uint64_t	now;
 
-			if (sim_random_below(&chance, OF_CRASHES) != 0)
-				continue;
 			copy(&c, s);
 			sim_disk_reseed(c.hand.disk, step * 64 + i);
 			now = sim_disk_steps(c.hand.disk);
@@ -358,8 +339,6 @@ fail_everywhere(Scenario *s, const char *what)
 			uint64_t	first;
 			QcStatus	status;
 
-			if (nth > 1 && sim_random_below(&chance, OF_CRASHES) != 0)
-				continue;
 			copy(&c, s);
 			sim_disk_fail(c.hand.disk, ops[op], nth, EIO);
 			status = recover(&c, NULL);
@@ -482,11 +461,6 @@ test_no_space(void)
 int
 main(void)
 {
-	const char *seed = getenv("TEST_SEED");
-
-	chance = seed == NULL ? (uint64_t) time(NULL) : strtoull(seed, NULL, 10);
-	if (OF_CRASHES > 1)
-		printf("# one of %d crashes, chosen by TEST_SEED=%llu\n", OF_CRASHES, (unsigned long long) chance);
 	UNIT_RUN(test_torn);
 	UNIT_RUN(test_torn_process_dies);
 	UNIT_RUN(test_joint);
