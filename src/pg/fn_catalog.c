@@ -193,7 +193,7 @@ form_definition(FunctionCallInfo fcinfo, const QlogListed *listed)
 
 	put_statement(fcinfo, "queue_create", listed,
 				  psprintf(", %s", quote_literal_cstr(DatumGetCString(DirectFunctionCall1(jsonb_out,
-																						 options)))));
+																						  options)))));
 	put_statement(fcinfo, "queue_owner", listed,
 				  psprintf(", %s", role_literal(listed->queue.owner)));
 	put_acl_statements(fcinfo, listed);

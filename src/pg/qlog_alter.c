@@ -23,7 +23,10 @@ check_right(const QlogQueue *queue, bool by_owner, QlogName name)
 void
 qlog_alter_begin(QlogName name, bool by_owner, LOCKMODE mode, QlogQueue *queue)
 {
-	/* Only who may alter it may wait for its lock; after the wait it may be another queue, or gone. */
+	/*
+	 * Only who may alter it may wait for its lock; after the wait it may be another queue, or
+	 * gone.
+	 */
 	qlog_queue_require(name, queue);
 	check_right(queue, by_owner, name);
 	qlog_lock_name(name, mode);

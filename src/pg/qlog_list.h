@@ -11,7 +11,7 @@
 typedef struct QlogListed
 {
 	QlogQueue	queue;
-	char		text[QLOG_NAME_MAX];
+	char text[	QLOG_NAME_MAX];
 	QlogName	name;			/* in text */
 	int64		created_at;		/* microseconds since the Unix epoch; 0 = not committed yet */
 	uint64		npartitions;
