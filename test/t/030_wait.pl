@@ -102,6 +102,51 @@ foreach my $isolation ('read committed', 'repeatable read', 'serializable')
 	ok(take('DO'), 'in a DO block: the message is there');
 }
 
+# For a consumer group, which is made when it is missing, and whatever commands need every session to take part. A new
+# group begins with the oldest message, so the queue is a new one.
+{
+	$main->query("select queue_drop('q')");
+	$main->query(q{select queue_create('q', '{"lease": "1 h"}')});
+	my @waiters = map { waiter("call queue_wait('q', '1 h', consumer_group => '$_')") } 'g1', 'g2', 'g1';
+	my @pops = map { waiter("select payload, lease_id from queue_pop('q', wait => '1 h', consumer_group => '$_')") } 'g1', 'g2';
+
+	await_waiting(5);
+	foreach my $c (@waiters)
+	{
+		is($main->value("select backend_xmin is null from pg_stat_activity where pid = " . $c->pid), 't',
+			'for a group: no snapshot');
+		is($main->value("select count(*) from pg_locks where locktype <> 'virtualxid' and pid = " . $c->pid),
+			'0', 'for a group: no lock');
+	}
+	is($main->query("create database other")->{error}, undef, 'CREATE DATABASE beside waiters');
+	is($main->query("drop database other")->{error}, undef, 'DROP DATABASE beside waiters');
+	await_waiting(5);
+
+	# One of each group is woken, the first one that came.
+	my $wakeups = $main->value("select wakeups from qlog_stat_queues where queue = 'q'");
+	$main->query("select queue_push('q', '1')");
+	is($_->result->{error}, undef, 'for a group: told') foreach @waiters[ 0, 1 ];
+	foreach my $group ('g1', 'g2')
+	{
+		is($main->value("select queue_ack(lease_id) from queue_pop('q', consumer_group => '$group')"), '1',
+			"for a group: the message is there for $group");
+	}
+	ok(take('default group'), 'the message is there for the default group');
+	$main->query("select queue_push('q', '2')");
+	is($waiters[2]->result->{error}, undef, 'for a group: the next one is told');
+	foreach my $c (@pops)
+	{
+		my $row = $c->result->{rows}[0];
+
+		is($row->[0], '2', 'for a group: the message') and $main->query("select queue_ack($row->[1])");
+	}
+	ok(take('default group'), 'the message is there for the default group');
+	is($main->value("select ready + leased + waiting from qlog_stat_queues where queue = 'q'"), '0', 'for a group: nothing is left');
+	$_->close foreach @waiters, @pops;
+	$main->query("select queue_drop('q')");
+	$main->query(q{select queue_create('q', '{"lease": "1 h"}')});
+}
+
 # ------------------------------------------------------------------------------------------------
 # What wakes it
 # ------------------------------------------------------------------------------------------------
