@@ -272,7 +272,7 @@ release_lease(QcState *st, const QcApply *apply, QcLease *lease, const QcRelease
 		how.cause = QC_DEAD_EXPIRED;
 	else if (release->reason == QC_RELEASE_LOST)
 		how.cause = QC_DEAD_LOST;
-	qc_lease_release(st, lease, &how);
+	qc_lease_release(st, lease, release->messages, &how);
 }
 
 /* Effects on one lease; a lease that is gone was answered by a later entry or lost: nothing to do. */

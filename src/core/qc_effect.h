@@ -24,7 +24,9 @@
  * deliver		a pop: the lease and its runs; positions in a run have the same attempt number
  *				(1 = first delivery).  lease_us: its duration.
  * pop_commit	the transaction of that pop committed: the lease now runs for its time.
- * release		the lease ended without an answer (reason QC_RELEASE_*): its messages can be taken again.
+ * release		the lease ended without an answer (reason QC_RELEASE_*): its messages can be taken again.  messages: how
+ *				many these are; when recovery finds more, the others had been acknowledged by entries whose decision
+ *				the log tells only later.
  * ack			these ranges of the lease are done; a lease with nothing left ends.  The group is named so
  *				that recovery can apply it when the delivery was lost.
  * nack			these ranges can be delivered again delay_us after the entry's created_at; a count of
@@ -58,7 +60,7 @@
 	EFFECT(4, POP_COMMIT, pop_commit, QcPopCommit, \
 		U64(lease), QC_NO_ITEMS) \
 	EFFECT(5, RELEASE, release, QcRelease, \
-		U64(lease) U64(delay_us) U8(reason), QC_NO_ITEMS) \
+		U64(lease) U64(delay_us) U8(reason) U32(messages), QC_NO_ITEMS) \
 	EFFECT(6, ACK, ack, QcAck, \
 		U64(lease) U64(group), U64(partition) U64(first) U32(count)) \
 	EFFECT(7, NACK, nack, QcNack, \

@@ -233,13 +233,52 @@ detach(QcState *st, QcLease *lease, QcSlot *slot)
 	qc_dirty_lease(st, lease);
 }
 
+/* Does an open entry answer for this message of the lease? */
+static bool
+is_answered(QcState *st, const QcLease *lease, uint64_t partition, uint64_t position)
+{
+	for (QcOpen *open = QC_AT(st, QcOpen, st->opens.head); open != NULL;
+		 open = QC_AT(st, QcOpen, open->all.next))
+	{
+		for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
+		{
+			const QcOpenItem *item = QC_AT(st, QcOpenItem, ref);
+
+			if (item->lease == lease->id && item->partition == partition &&
+				position >= item->first && position - item->first < item->count)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What open entries acknowledge comes back first, as nobody's failure. */
+static void
+release_answered(QcState *st, QcLease *lease, const QcReturn *how)
+{
+	for (QcRef ref = lease->slots.head; ref != 0;)
+	{
+		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
+		QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
+
+		ref = slot->of_lease.next;
+		if (!is_answered(st, lease, QC_AT(st, QcPartition, cursor->partition)->id, slot->position))
+			continue;
+		detach(st, lease, slot);
+		qc_cursor_put_back(st, cursor, slot, how, false);
+		qc_cursor_refresh(st, cursor);
+	}
+}
+
 void
-qc_lease_release(QcState *st, QcLease *lease, const QcReturn *how)
+qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn *how)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, lease->queue);
 	QcCursor   *last = NULL;
 	QcRef		ref;
 
+	if (messages < lease->nslots)
+		release_answered(st, lease, how);
 	if (how->cause == QC_DEAD_EXPIRED)
 	{
 		queue->expired += lease->nslots;
@@ -284,7 +323,7 @@ qc_lease_nack(QcState *st, QcLease *lease, QcPartition *partition, uint64_t firs
 			continue;
 		cursor = QC_AT(st, QcCursor, slot->cursor);
 		detach(st, lease, slot);
-		qc_cursor_put_back(st, cursor, slot, how, n == 0 || !rest);
+		qc_cursor_put_back(st, cursor, slot, how, !rest || slot->position == first);
 		n++;
 	}
 	if (cursor != NULL)

@@ -22,9 +22,10 @@ extern void qc_lease_renew(QcState *st, QcLease *lease, int64_t lease_us, int64_
 
 /*
  * End the lease without an answer: its messages come back.  In an ordered partition only the lowest one is charged with
- * the attempt: those behind it were not necessarily looked at.
+ * the attempt: those behind it were not necessarily looked at.  When there are more than `messages`, those that open
+ * entries acknowledge come back uncharged: they are done as soon as these are settled.
  */
-extern void qc_lease_release(QcState *st, QcLease *lease, const QcReturn *how);
+extern void qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn *how);
 
 /*
  * nack messages [first, first + count), or with QC_NACK_REST everything from first on, of which only the lowest one is

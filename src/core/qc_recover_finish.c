@@ -211,7 +211,7 @@ put_releases(QcRecovery *rc, QcWriter *w)
 		 lease = QC_AT(st, QcLease, lease->all.next))
 	{
 		QcRelease	release = {.lease = lease->id, .delay_us = QC_DELAY_RULE,
-			.reason = QC_RELEASE_LOST};
+			.reason = QC_RELEASE_LOST, .messages = lease->nslots};
 
 		if (lease->committed || qc_lease_gone(st, lease))
 			continue;

@@ -19,6 +19,7 @@ typedef struct Hold
 	uint32		max;
 	uint32		n;
 	uint64	   *leases;			/* max of them */
+	uint32	   *messages;		/* held by each of them at the end */
 	uint8	   *buffer;
 } Hold;
 
@@ -51,6 +52,7 @@ make_hold(uint32 max)
 
 	hold->max = max;
 	hold->leases = MemoryContextAlloc(context, max * sizeof(uint64));
+	hold->messages = MemoryContextAlloc(context, max * sizeof(uint32));
 	hold->buffer = MemoryContextAlloc(context, QC_SMALL_BUFFER(room));
 	qc_plan_small(&hold->small, hold->buffer, room);
 	qlog_submit_hold(&hold->small);
@@ -61,6 +63,7 @@ static void
 drop_hold(Hold *hold)
 {
 	pfree(hold->leases);
+	pfree(hold->messages);
 	pfree(hold->buffer);
 	pfree(hold);
 }
@@ -110,7 +113,7 @@ qlog_hold_add(uint64 lease)
 	hold->leases[hold->n++] = lease;
 }
 
-/* Keep only leases that exist: acknowledged ones have ended. */
+/* Keep only leases that exist, and note what they hold: acknowledged ones have ended. */
 static void
 forget_ended(Hold *hold)
 {
@@ -119,8 +122,12 @@ forget_ended(Hold *hold)
 	qlog_lock_state();
 	for (uint32 i = 0; i < hold->n; i++)
 	{
-		if (qc_lease_by_id(qlog_state, hold->leases[i]) != NULL)
-			hold->leases[n++] = hold->leases[i];
+		const QcLease *lease = qc_lease_by_id(qlog_state, hold->leases[i]);
+
+		if (lease == NULL)
+			continue;
+		hold->messages[n] = lease->nslots;
+		hold->leases[n++] = hold->leases[i];
 	}
 	qlog_unlock_state();
 	hold->n = n;
@@ -143,7 +150,7 @@ end_hold(Hold *hold, bool commit)
 	{
 		QcPopCommit pop_commit = {.lease = hold->leases[i]};
 		QcRelease	release = {.lease = hold->leases[i], .delay_us = QC_DELAY_RULE,
-			.reason = QC_RELEASE_ABORT};
+			.reason = QC_RELEASE_ABORT, .messages = hold->messages[i]};
 
 		if (commit)
 			qc_effect_put(&w, QC_EFFECT_POP_COMMIT, &pop_commit, 0);

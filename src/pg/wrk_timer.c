@@ -49,6 +49,7 @@ put_releases(void *context, QcSmallPlan *small)
 
 		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 || lease->deadline > now)
 			continue;
+		release.messages = lease->nslots;
 		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
 		n++;
 	}

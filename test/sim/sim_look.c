@@ -188,7 +188,8 @@ expire(SimProc *p)
 	{
 		for (uint32_t i = 0; i < n; i++)
 		{
-			QcRelease	release = {.lease = ids[i], .reason = QC_RELEASE_EXPIRED};
+			QcRelease	release = {.lease = ids[i], .reason = QC_RELEASE_EXPIRED,
+				.messages = UINT32_MAX};
 			size_t		size = qc_effect_size(QC_EFFECT_RELEASE, &release, 0);
 			QcSmallPlan *small = sim_arena_take(&p->arena, sizeof(QcSmallPlan));
 			QcWriter	w;

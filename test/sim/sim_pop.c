@@ -346,15 +346,17 @@ put_ends(SimClient *client, QcWriter *w, bool committed)
 		SimHeld    *held = &client->held[i];
 		QcPopCommit pop_commit = {.lease = held->lease};
 		QcRelease	release = {.lease = held->lease, .reason = QC_RELEASE_ABORT};
+		const QcLease *lease = qc_lease_by_id(p->server->st, held->lease);
 
 		if (held->lease == 0 || !held->own)
 			continue;
 		held->own = false;
-		if (qc_lease_by_id(p->server->st, held->lease) == NULL)
+		if (lease == NULL)
 		{
 			held->lease = 0;
 			continue;
 		}
+		release.messages = lease->nslots;
 		n++;
 		if (committed)
 		{

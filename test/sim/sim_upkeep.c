@@ -145,6 +145,7 @@ put_releases(void *context, SimProc *p, QcSmallPlan *small)
 		if (lease == NULL || lease->owner != 0 || lease->pin_seq != 0 ||
 			lease->deadline > p->world->monotonic)
 			continue;
+		release.messages = lease->nslots;
 		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
 		n++;
 	}

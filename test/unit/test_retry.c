@@ -33,7 +33,8 @@ begin(int64_t limit, int64_t delay, int64_t delay_max, uint64_t partition, uint3
 static void
 release(uint64_t lease, uint8_t reason)
 {
-	QcRelease	effect = {.lease = lease, .delay_us = QC_DELAY_RULE, .reason = reason};
+	QcRelease	effect = {.lease = lease, .delay_us = QC_DELAY_RULE, .reason = reason,
+		.messages = qc_lease_by_id(m.st, lease)->nslots};
 
 	machine_op_effect(&m, QC_EFFECT_RELEASE, &effect, NULL, 0, 0);
 	(void) machine_log(&m, 0, true, NULL);
@@ -228,6 +229,40 @@ test_ordered_charges_the_lowest(void)
 	expect_slot(ORDERED, 3, QC_SLOT_RETRY, 0);
 	CHECK_U64(qc_queue_by_id(m.st, 1)->nacked, 2);
 	machine_end(&m);
+}
+
+/*
+ * A replay may meet the end of a lease before it knows that an entry has acknowledged from it.	The number of messages in
+ * the release tells that it had: what remained is charged as it was then.
+ */
+static void
+test_release_before_the_decision(void)
+{
+	QcAck		ack = {.lease = 1, .group = QC_DEFAULT_GROUP};
+	QcAckItem	first = {.partition = ORDERED, .first = 0, .count = 1};
+	QcRelease	effect = {.lease = 1, .delay_us = QC_DELAY_RULE, .reason = QC_RELEASE_EXPIRED};
+
+	for (uint32_t messages = 2; messages <= 3; messages++)
+	{
+		QcOpen	   *open;
+
+		begin(3, 0, SECOND, ORDERED, 3);
+		CHECK_U64(machine_pop(&m, 1, ORDERED, 1, 3, true), 3);
+		machine_op_effect(&m, QC_EFFECT_ACK, &ack, &first, sizeof(first), 1);
+		open = machine_log(&m, 30, false, NULL);
+		effect.messages = messages;
+		machine_op_effect(&m, QC_EFFECT_RELEASE, &effect, NULL, 0, 0);
+		(void) machine_log(&m, 0, true, NULL);
+
+		/* two were left, so it had committed; three, so it had not */
+		expect_slot(ORDERED, 0, QC_SLOT_RETRY, messages == 2 ? 0 : 1);
+		expect_slot(ORDERED, 1, QC_SLOT_RETRY, messages == 2 ? 1 : 0);
+		expect_slot(ORDERED, 2, QC_SLOT_RETRY, 0);
+		CHECK_U64(qc_queue_by_id(m.st, 1)->expired, messages);
+		machine_settle(&m, open, messages == 2);
+		CHECK((machine_slot(&m, ORDERED, 0) == NULL) == (messages == 2));
+		machine_end(&m);
+	}
 }
 
 /* With no retry at all, a failing message takes none of those behind it along. */
@@ -432,6 +467,7 @@ main(void)
 	UNIT_RUN(test_delay_above_its_cap);
 	UNIT_RUN(test_delay_of_a_nack);
 	UNIT_RUN(test_ordered_charges_the_lowest);
+	UNIT_RUN(test_release_before_the_decision);
 	UNIT_RUN(test_ordered_limit_of_zero);
 	UNIT_RUN(test_lease_over_two_partitions);
 	UNIT_RUN(test_others_go_on);

@@ -121,7 +121,7 @@ use_held(Held *held, uint64_t lease)
 
 	for (int i = 0; i < RELEASES; i++)
 	{
-		QcRelease	release = {.lease = lease, .reason = QC_RELEASE_ABORT};
+		QcRelease	release = {.lease = lease, .reason = QC_RELEASE_ABORT, .messages = UINT32_MAX};
 
 		qc_effect_put(&w, QC_EFFECT_RELEASE, &release, 0);
 	}

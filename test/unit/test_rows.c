@@ -22,7 +22,7 @@ static Machine m;
 static void
 release(uint64_t lease)
 {
-	QcRelease	effect = {.lease = lease, .reason = QC_RELEASE_ABORT};
+	QcRelease	effect = {.lease = lease, .reason = QC_RELEASE_ABORT, .messages = UINT32_MAX};
 
 	machine_op_effect(&m, QC_EFFECT_RELEASE, &effect, NULL, 0, 0);
 	(void) machine_log(&m, 0, true, NULL);

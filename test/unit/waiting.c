@@ -228,7 +228,7 @@ waiting_nack(Waiting *w, uint64_t id, int64_t delay_us)
 {
 	QcReturn	how = {delay_us, w->now, w->now, QC_DEAD_NACKED};
 
-	qc_lease_release(w->st, qc_lease_by_id(w->st, id), &how);
+	qc_lease_release(w->st, qc_lease_by_id(w->st, id), UINT32_MAX, &how);
 }
 
 void
@@ -250,7 +250,8 @@ waiting_pass(Waiting *w, int64_t us)
 	{
 		n = qc_timers_run(w->st, w->now, expired, 64);
 		for (uint32_t i = 0; i < n; i++)
-			qc_lease_release(w->st, qc_lease_by_id(w->st, expired[i]), &how);
+			qc_lease_release(w->st, qc_lease_by_id(w->st, expired[i]), UINT32_MAX,
+							 &how);
 	} while (n > 0);
 	qc_claims_run(w->st, w->now);
 }
