@@ -181,7 +181,7 @@ sub consume
 	}
 }
 
-$main->query(q{select queue_create('stress', '{"lease": "1 h"}'); create table done(n int)});
+$main->query(q{select queue_create('stress', '{"lease": "1 h", "retry_limit": -1}'); create table done(n int)});
 my @consumers = map {
 	my $i = $_;
 	my $pid = fork();
