@@ -9,6 +9,7 @@
 
 #include "qc_alter.h"
 #include "qc_catalog.h"
+#include "qc_delay.h"
 #include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -224,10 +225,33 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 		status = add_dead(st, apply, dead, &item.lane_item, err);
 	if (status == QC_OK && apply->immediate)
 	{
-		qc_open_settle_item(st, &item, true);
+		qc_open_settle_item(st, &item, true, apply->monotonic);
 		return QC_OK;
 	}
 	return status == QC_OK ? add_item(st, apply, &item, err) : status;
+}
+
+static QcStatus
+apply_delay(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	const QcDelay *delay = &effect->u.delay;
+	QcOpenItem	item = {.kind = QC_OPEN_DELAY, .partition = delay->lane, .first = delay->first,
+		.count = effect->nitems};
+	QcStatus	status = qc_delay_add(st, effect, !apply->recovering, err);
+
+	return status == QC_OK ? add_item(st, apply, &item, err) : status;
+}
+
+static void
+apply_fire(QcState *st, const QcEffect *effect)
+{
+	for (uint32_t i = 0; i < effect->nitems; i++)
+	{
+		QcFireItem	item;
+
+		qc_effect_item(effect, i, &item);
+		qc_delay_remove(st, effect->u.fire.lane, item.position);
+	}
 }
 
 static QcStatus
@@ -593,6 +617,14 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 			return apply_seek(st, apply, effect, err);
 		case QC_EFFECT_PURGE:
 			return apply_purge(st, apply, effect, err);
+		case QC_EFFECT_DELAY:
+			return apply_delay(st, apply, effect, err);
+		case QC_EFFECT_FIRE:
+			apply_fire(st, effect);
+			return QC_OK;
+		case QC_EFFECT_CANCEL:
+			qc_delay_remove(st, effect->u.cancel.lane, effect->u.cancel.position);
+			return QC_OK;
 		case QC_EFFECT_KIND_END:
 			break;
 	}

@@ -57,7 +57,8 @@ extern void qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t l
 						   int64_t monotonic);
 
 /* Settle one item of an entry, on its own: what an immediate entry does. */
-extern void qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed);
+extern void qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed,
+								int64_t monotonic);
 
 /*
  * Turn round the lists of an open entry, which grow at their heads: partitions become ready, and groups are changed, in

@@ -99,6 +99,8 @@ partition_make(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name, uint
 	partition->id = id;
 	partition->queue = QC_REF(st, queue);
 	partition->lane = lane;
+	if (lane == QC_LANE_DELAY)
+		queue->delay_partition = id;
 	partition->name_len = name->len;
 	partition->name = qc_name_put(st, name, promised);
 	if (partition->name == 0)

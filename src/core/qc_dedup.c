@@ -94,6 +94,17 @@ qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at)
 		QC_AT(st, QcQueue, partition->queue)->last_dedup = created_at;
 }
 
+void
+qc_dedup_forget(QcState *st, uint64_t partition, const uint8_t *hash, const uint8_t *id,
+				int64_t now, int64_t window)
+{
+	QcDedup    *dedup = qc_dedup_find(st, partition, hash, now, window);
+
+	/* Outside of any window; the sweep frees it when its turn comes. */
+	if (dedup != NULL && dedup->state == QC_DEDUP_SETTLED && memcmp(dedup->id, id, QC_ID_SIZE) == 0)
+		dedup->created_at = 0;
+}
+
 /* At the young end of its queue's list. */
 static void
 settled(QcState *st, QcQueue *queue, QcRef ref)

@@ -49,6 +49,10 @@ extern void qc_dedup_unclaim(QcState *st, QcRef ref);
 /* The claiming transaction's entry has been reserved: the claim belongs to it now. */
 extern void qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at);
 
+/* The message of a settled entry was cancelled: its id can be pushed again. */
+extern void qc_dedup_forget(QcState *st, uint64_t partition, const uint8_t *hash,
+							const uint8_t *id, int64_t now, int64_t window);
+
 /* The open entry is settled. */
 extern void qc_dedup_settle(QcState *st, QcOpen *open, bool committed);
 

@@ -9,7 +9,20 @@
 
 #include "qc_cursor.h"
 #include "qc_dedup.h"
+#include "qc_lane.h"
 #include "qc_log.h"
+
+/* The partition that a delayed message is for; false when it is there already, or was cancelled. */
+static bool
+delayed_target(QcState *st, const QcPartition *lane, uint64_t position, uint64_t *target)
+{
+	const QcLaneItem *item = qc_lane_find(st, lane, position);
+
+	if (item == NULL)
+		return false;
+	*target = item->target;
+	return true;
+}
 
 /* Enter the dedup ids of one record that are within the window of its queue. */
 static QcStatus
@@ -23,9 +36,12 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		QcMessage	message;
 		uint8_t		hash[QC_HASH_SIZE];
 		int64_t		created_at;
+		uint64_t	target = partition->id;
 		QcStatus	status;
 
 		if (p >= partition->stable || qc_skip_aborted(st, partition, p) != p)
+			continue;
+		if (partition->lane == QC_LANE_DELAY && !delayed_target(st, partition, p, &target))
 			continue;
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
 		if (status != QC_OK)
@@ -35,7 +51,7 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		if (message.dedup_len == 0)
 			continue;
 		qc_frame_hash(&message, hash);
-		if (!qc_dedup_load(st, queue, partition->id, hash, message.id, created_at))
+		if (!qc_dedup_load(st, queue, target, hash, message.id, created_at))
 			return qc_error_set(err, QC_FULL,
 								"qlog.dedup_memory is too small for the dedup ids in the logs");
 	}
@@ -74,7 +90,7 @@ rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint
 		QcPartition *partition = qc_partition_by_id(st, id);
 		const QcQueue *queue = partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
 
-		if (queue == NULL || partition->lane != QC_LANE_NONE || queue->damaged ||
+		if (queue == NULL || partition->lane == QC_LANE_DEAD || queue->damaged ||
 			queue->state == QC_QUEUE_DEAD)
 			continue;
 		status = rebuild_record(st, cache, partition, &location, now, err);

@@ -46,6 +46,10 @@
  * purge		messages of the partition (0 = of every one) are gone, but for those leased and those of the
  *				entries listed, which are not decided.  entry: the one that asked for it; 0 = this one does,
  *				and another purge effect that names it follows when it is decided.
+ * delay		the messages from `first` on that were appended to the delay lane, one for each item, are for the
+ *				partition at `due` (microseconds since the Unix epoch); hash: of the message id, to find it by.
+ * fire			these messages of the delay lane are due: their copies were appended in the same entry.
+ * cancel		this message of the delay lane is not to be delivered.
  */
 #define QC_NO_ITEMS
 
@@ -94,7 +98,13 @@
 		U8(mode) U64(queue) U64(group) U64(successor) U8(start) I64(start_at), \
 		U64(partition) U64(position)) \
 	EFFECT(20, PURGE, purge, QcPurge, \
-		U64(queue) U64(partition) U64(entry), U64(seq))
+		U64(queue) U64(partition) U64(entry), U64(seq)) \
+	EFFECT(23, DELAY, delay, QcDelay, \
+		U64(lane) U64(first) U64(partition) I64(due), U32(hash)) \
+	EFFECT(24, FIRE, fire, QcFire, \
+		U64(lane), U64(position)) \
+	EFFECT(25, CANCEL, cancel, QcCancel, \
+		U64(lane) U64(position), QC_NO_ITEMS)
 
 /* QcRelease.delay_us and QcNack.delay_us: as the options retry_delay and retry_delay_max have it */
 #define QC_DELAY_RULE		UINT64_MAX

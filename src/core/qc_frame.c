@@ -129,3 +129,17 @@ qc_frame_hash(const QcMessage *message, uint8_t hash[QC_HASH_SIZE])
 	XXH128_canonicalFromHash(&canonical, value);
 	memcpy(hash, canonical.digest, QC_HASH_SIZE);
 }
+
+uint32_t
+qc_id_hash(const uint8_t id[QC_ID_SIZE])
+{
+	/* The end of a UUIDv7 is random. */
+	return qc_load_u32(id + QC_ID_SIZE - 4);
+}
+
+uint32_t
+qc_frame_id_hash(const uint8_t *frame)
+{
+	/* length, flags, message id */
+	return qc_id_hash(frame + 5);
+}

@@ -58,6 +58,10 @@ extern void qc_frame_put(QcWriter *w, const QcMessage *message);
 /* Next frame of a decompressed payload.  QC_END after the last, QC_DAMAGED when it does not fit. */
 extern QcStatus qc_frame_get(QcReader *r, QcMessage *message, QcError *err);
 
+/* 32 bits of the message id of an encoded frame, or of an id, to look it up by. */
+extern uint32_t qc_frame_id_hash(const uint8_t *frame);
+extern uint32_t qc_id_hash(const uint8_t id[QC_ID_SIZE]);
+
 /* XXH3_128bits, canonical (big-endian), of the dedup id, or of the message id when none was given. */
 extern void qc_frame_hash(const QcMessage *message, uint8_t hash[QC_HASH_SIZE]);
 

@@ -11,8 +11,26 @@
 #include <stddef.h>
 
 #include "qc_effect.h"
+#include "qc_timer.h"
 
 #define OF_LANE offsetof(QcLaneItem, of_lane)
+
+static QcRef *
+bucket_of(QcState *st, const QcPartition *lane, uint64_t position)
+{
+	return qc_table_bucket(st, &st->lane_items, qc_hash_id(lane->id ^ qc_hash_id(position)));
+}
+
+QcLaneItem *
+qc_lane_find(QcState *st, const QcPartition *lane, uint64_t position)
+{
+	QcRef		of_lane = QC_REF(st, lane);
+	QcLaneItem *item = QC_AT(st, QcLaneItem, *bucket_of(st, lane, position));
+
+	while (item != NULL && (item->position != position || item->lane != of_lane))
+		item = QC_AT(st, QcLaneItem, item->next);
+	return item;
+}
 
 QcLaneItem *
 qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised)
@@ -20,9 +38,13 @@ qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised)
 	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_LANE_ITEM) :
 		qc_mem_alloc(&st->mem, QC_CLASS_LANE_ITEM);
 	QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+	QcRef	   *bucket = bucket_of(st, lane, position);
 
 	if (item == NULL)
 		return NULL;
+	item->next = *bucket;
+	*bucket = ref;
+	st->lane_items.count++;
 	assert(lane->items.tail == 0 ||
 		   QC_AT(st, QcLaneItem, lane->items.tail)->position < position);
 	item->lane = QC_REF(st, lane);
@@ -51,8 +73,13 @@ destroy(QcState *st, QcLaneItem *item)
 {
 	QcPartition *lane = QC_AT(st, QcPartition, item->lane);
 	QcRef		ref = QC_REF(st, item);
+	QcRef	   *at = bucket_of(st, lane, item->position);
 
-	assert(item->timer == 0);
+	while (*at != ref)
+		at = &QC_AT(st, QcLaneItem, *at)->next;
+	*at = item->next;
+	st->lane_items.count--;
+	qc_timer_disarm(st, &item->timer);
 	qc_list_remove(st, &lane->items, ref, OF_LANE);
 	item->target = lane->id;
 	item->lane = 0;

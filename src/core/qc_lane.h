@@ -19,6 +19,9 @@
  */
 extern QcLaneItem *qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised);
 
+/* The item at a position of a lane, in whatever state; NULL = there is none. */
+extern QcLaneItem *qc_lane_find(QcState *st, const QcPartition *lane, uint64_t position);
+
 /* The item's entry is settled: it counts from now on, or it never was. */
 extern void qc_lane_settle(QcState *st, QcLaneItem *item, bool committed);
 

@@ -14,6 +14,7 @@
 #include "qc_alter.h"
 #include "qc_catalog.h"
 #include "qc_dedup.h"
+#include "qc_delay.h"
 #include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -94,7 +95,7 @@ settle_pendings(QcState *st, QcOpen *open, bool committed)
 
 		next = pending->of_open;
 		pending->settled = committed ? COMMITTED : ABORTED;
-		if (committed && partition->lane == 0)
+		if (committed && partition->lane != QC_LANE_DEAD)
 			queue->pushed += pending->count;
 		for (QcRef c = committed ? 0 : partition->cursors; c != 0;
 			 c = QC_AT(st, QcCursor, c)->next)
@@ -273,7 +274,8 @@ answers(const QcOpenItem *item)
 }
 
 void
-qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed)
+qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed,
+					int64_t monotonic)
 {
 	QcQueue    *queue;
 
@@ -283,6 +285,14 @@ qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed)
 			settle_ack(st, item);
 		if (item->lane_item != 0)
 			qc_lane_settle(st, QC_AT(st, QcLaneItem, item->lane_item), committed);
+		return;
+	}
+	if (item->kind == QC_OPEN_DELAY)
+	{
+		QcPartition *lane = qc_partition_by_id(st, item->partition);
+
+		if (lane != NULL)
+			qc_delay_settle(st, lane, item->first, item->count, committed, monotonic);
 		return;
 	}
 	if (item->kind == QC_OPEN_QUEUE_ALTER)
@@ -335,7 +345,7 @@ qc_open_settle(QcState *st, QcOpen *open, bool committed, uint64_t lsn, int64_t 
 	settle_pendings(st, open, committed);
 	qc_dedup_settle(st, open, committed);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
-		qc_open_settle_item(st, QC_AT(st, QcOpenItem, ref), committed);
+		qc_open_settle_item(st, QC_AT(st, QcOpenItem, ref), committed, monotonic);
 	for (QcRef ref = open->items; ref != 0; ref = QC_AT(st, QcOpenItem, ref)->next)
 	{
 		if (is_group_item(QC_AT(st, QcOpenItem, ref)))

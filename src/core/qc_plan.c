@@ -26,7 +26,7 @@ typedef struct Builder
 	uint32_t   *op_index;		/* per op: number of messages of its append before it */
 	uint32_t   *table;			/* partition -> append, UINT32_MAX = free */
 	uint32_t	table_mask;
-	size_t		effects_len;	/* of EFFECT and DEAD ops */
+	size_t		effects_len;	/* of all but PUSH ops */
 	uint32_t	nother;			/* their number */
 	size_t		npushes;
 	uint8_t    *staging;		/* frames of one record that come from several ops */
@@ -117,6 +117,7 @@ group_pushes(Builder *b, QcError *err)
 		{
 			b->nother++;
 			b->effects_len += op->kind == QC_OP_EFFECT ? op->effect_len :
+				op->kind == QC_OP_DELAY ? qc_effect_size(QC_EFFECT_DELAY, &op->delay, op->count) :
 				qc_effect_size(QC_EFFECT_DEAD, &op->dead, 0);
 		}
 		if (op->kind == QC_OP_EFFECT)
@@ -370,6 +371,34 @@ put_dead(Builder *b, uint32_t op, QcWriter *w)
 	plan->neffects++;
 }
 
+/* Put a delay effect; the position of its first message is patched by the reservation. */
+static void
+put_delay(Builder *b, uint32_t n, QcWriter *w)
+{
+	QcPlan	   *plan = b->plan;
+	const QcOp *op = &b->ops[n];
+	QcDelay		delay = op->delay;
+	size_t		at = 0;
+
+	delay.lane = op->partition;
+	delay.first = 0;
+
+	/* body: lane, first */
+	plan->deads[plan->ndeads++] = (QcPlanDead)
+	{
+		w->len + QC_EFFECT_HEAD_SIZE + 8, b->op_append[n], b->op_index[n]
+	};
+	qc_effect_put(w, QC_EFFECT_DELAY, &delay, op->count);
+	for (uint32_t i = 0; i < op->count; i++)
+	{
+		QcDelayItem item = {.hash = qc_frame_id_hash(op->frames + at)};
+
+		qc_effect_put_item(w, QC_EFFECT_DELAY, &item);
+		at += (size_t) qc_load_u32(op->frames + at) + 4;
+	}
+	plan->neffects++;
+}
+
 static QcStatus
 build_payload(Builder *b, QcError *err)
 {
@@ -401,6 +430,8 @@ build_payload(Builder *b, QcError *err)
 	{
 		if (b->ops[i].kind == QC_OP_DEAD)
 			put_dead(b, i, &w);
+		else if (b->ops[i].kind == QC_OP_DELAY)
+			put_delay(b, i, &w);
 	}
 	assert(!w.full && w.len == cap && plan->neffects == plan->nappends + b->nother);
 	plan->payload_len = w.len;
@@ -425,6 +456,11 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 		case QC_EFFECT_DEAD:
 			needs->nitems++;
 			needs->nlane_items += effect->u.dead.lane != 0;
+			break;
+		case QC_EFFECT_DELAY:
+			needs->nitems++;
+			needs->nlane_items += effect->nitems;
+			needs->ntimers += effect->nitems;
 			break;
 		case QC_EFFECT_QUEUE_DROP:
 			needs->nitems++;

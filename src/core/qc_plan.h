@@ -30,6 +30,7 @@ typedef void *(*QcAlloc) (void *context, size_t size);
 typedef enum QcOpKind
 {
 	QC_OP_PUSH,					/* frames into a partition */
+	QC_OP_DELAY,				/* frames into a delay lane, for a partition later */
 	QC_OP_DEAD,					/* a push into a dead lane that ends a leased position */
 	QC_OP_EFFECT				/* any other effect, encoded already */
 } QcOpKind;
@@ -37,7 +38,7 @@ typedef enum QcOpKind
 typedef struct QcOp
 {
 	QcOpKind	kind;
-	uint64_t	partition;		/* PUSH, DEAD: where the frames go */
+	uint64_t	partition;		/* where the frames go */
 	uint64_t	log;
 	uint32_t	count;			/* frames */
 	const uint8_t *frames;		/* encoded, concatenated */
@@ -46,6 +47,7 @@ typedef struct QcOp
 	int			level;			/* zstd, 0 = off */
 	bool		moved;			/* PUSH: the queue has the messages already, elsewhere */
 	QcDead		dead;			/* DEAD: lane and lane_position are filled in here */
+	QcDelay		delay;			/* DELAY: lane and first are filled in here */
 	const uint8_t *effect;		/* EFFECT: one encoded effect */
 	size_t		effect_len;
 } QcOp;
@@ -72,10 +74,10 @@ typedef struct QcPlanAppend
 	uint64_t	first;			/* set by the reservation */
 } QcPlanAppend;
 
-/* A dead effect whose lane position is known only at the reservation. */
+/* A dead or delay effect whose lane position is known only at the reservation. */
 typedef struct QcPlanDead
 {
-	size_t		position_at;	/* where lane_position stands in the payload */
+	size_t		position_at;	/* where that position stands in the payload */
 	uint32_t	append;
 	uint32_t	index;			/* of the message in that append */
 } QcPlanDead;
@@ -87,6 +89,7 @@ typedef struct QcPlanNeeds
 	uint32_t	npending;
 	uint32_t	nitems;			/* open items */
 	uint32_t	nlane_items;
+	uint32_t	ntimers;		/* of delayed messages */
 	uint32_t	nqueues;		/* queue_create effects (queue, default partition, group, names
 								 * ...) */
 	uint32_t	npartitions;

@@ -45,7 +45,7 @@ wants_of(const QcPlan *plan)
 	wants.n[QC_CLASS_CURSOR] = needs->nqueues + needs->ncursors + needs->nspare + needs->nsought;
 	wants.n[QC_CLASS_SLOT] = needs->nslots;
 	wants.n[QC_CLASS_LEASE] = needs->nleases;
-	wants.n[QC_CLASS_TIMER] = needs->nleases;
+	wants.n[QC_CLASS_TIMER] = needs->nleases + needs->ntimers;
 	wants.n[QC_CLASS_ALTER] = needs->nalters;
 	wants.n[QC_CLASS_GRANT] = needs->ngrants;
 	for (int i = 0; i < 4; i++)

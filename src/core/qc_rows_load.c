@@ -12,6 +12,7 @@
 #include "qc_answer.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_delay.h"
 #include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
@@ -732,11 +733,15 @@ loaded_is_clean(QcState *st)
 QcStatus
 qc_rows_loaded(QcState *st, int64_t now, int64_t monotonic, QcError *err)
 {
+	st->wall_offset = now - monotonic;
 	for (QcRef ref = st->queues.head; ref != 0;)
 	{
 		QcQueue    *queue = QC_AT(st, QcQueue, ref);
+		QcPartition *lane = qc_delay_lane(st, queue);
 		QcStatus	status;
 
+		if (lane != NULL && !qc_delay_loaded(st, lane, monotonic))
+			return full(err);
 		ref = queue->all.next;
 		status = derive_queue(st, queue, now, monotonic, err);
 		if (status != QC_OK)

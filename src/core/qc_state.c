@@ -35,13 +35,13 @@ _Static_assert(sizeof(QcGrant) <= 16, "grant");
 _Static_assert(sizeof(QcIndexEntry) <= 48, "index entry");
 _Static_assert(sizeof(QcWaiter) % QC_REF_UNIT == 0, "waiter");
 
-#define QC_TABLES 7
+#define QC_TABLES 8
 
 /* Buckets of each table: about one per object that fits; the last one's stand in the dedup memory. */
 static void
 table_sizes(const QcStateConfig *config, uint32_t sizes[QC_TABLES])
 {
-	static const uint32_t bytes_per_bucket[QC_TABLES] = {8192, 8192, 512, 512, 1024, 8192, 64};
+	static const uint32_t bytes_per_bucket[QC_TABLES] = {8192, 8192, 512, 512, 1024, 8192, 512, 64};
 
 	for (int i = 0; i < QC_TABLES; i++)
 	{
@@ -93,7 +93,8 @@ qc_state_init(void *block, const QcStateConfig *config)
 	tables[3] = &st->partition_ids;
 	tables[4] = &st->lease_ids;
 	tables[5] = &st->log_ids;
-	tables[6] = &st->dedups;
+	tables[6] = &st->lane_items;
+	tables[7] = &st->dedups;
 	table_sizes(config, sizes);
 	for (int i = 0; i < QC_TABLES; i++)
 	{

@@ -94,6 +94,7 @@ typedef struct QcQueue
 	uint64_t	id;
 	uint64_t	log_id;
 	uint64_t	default_partition_id;
+	uint64_t	delay_partition;	/* id of the delay lane, 0 = none yet */
 	int64_t		created_at;
 	uint32_t	database;
 	uint32_t	owner;
@@ -266,6 +267,7 @@ typedef struct QcLaneItem
 	QcRef		timer;			/* delayed */
 	QcDirty		dirty;
 	QcLink		of_lane;
+	QcRef		next;			/* in its bucket, by lane and position */
 } QcLaneItem;
 
 typedef struct QcCursor
@@ -372,7 +374,8 @@ typedef enum QcOpenItemKind
 	QC_OPEN_SEEK,				/* partition, first: position */
 	QC_OPEN_PURGE,				/* partition: id or 0, first: queue id */
 	QC_OPEN_NOTHING,			/* done already */
-	QC_OPEN_DROP				/* as QC_OPEN_DEAD, without a copy: dead_letters is off */
+	QC_OPEN_DROP,				/* as QC_OPEN_DEAD, without a copy: dead_letters is off */
+	QC_OPEN_DELAY				/* partition, first, count: of a delay lane, whose messages begin to wait */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem
@@ -413,12 +416,23 @@ typedef struct QcTimer
 {
 	QcLink		link;
 	uint64_t	tick;
-	QcRef		target;			/* a lease or a slot */
-	uint8_t		is_slot;
-	uint8_t		level;
+	QcRef		target;			/* a lease, a slot or a delayed message */
+	uint8_t		kind;			/* QcTimerKind */
+	uint8_t		level;			/* of the wheel, or QC_TIMER_* */
 	uint8_t		bucket;
 	uint8_t		unused;
 } QcTimer;
+
+typedef enum QcTimerKind
+{
+	QC_TIMER_LEASE,
+	QC_TIMER_SLOT,
+	QC_TIMER_ITEM
+} QcTimerKind;
+
+/* values of QcTimer.level of a timer that is not on the wheel */
+#define QC_TIMER_IDLE	255		/* of a message whose entry is not settled */
+#define QC_TIMER_DUE	254		/* in QcState.due */
 
 /* Chained hash table of refs; nbuckets is a power of two, buckets stand in the block. */
 typedef struct QcTable
@@ -485,6 +499,7 @@ typedef struct QcState
 	QcTable		partition_ids;
 	QcTable		lease_ids;
 	QcTable		log_ids;
+	QcTable		lane_items;		/* by lane and position */
 	QcTable		dedups;			/* qc_dedup.h */
 	uint64_t	dedup_queue;	/* whose old ones are freed next, 0 = the first one's */
 
@@ -519,6 +534,12 @@ typedef struct QcState
 	uint64_t	wheel_tick;		/* every timer below it has fired */
 	uint32_t	ntimers;
 	QcList		wheel[QC_WHEEL_LEVELS][QC_WHEEL_SIZE];
+
+	/* Delayed messages (qc_delay.h). */
+	QcList		due;			/* timers of those that are due, by due time */
+	int64_t		wall_offset;	/* wall minus monotonic clock, with which timers were armed */
+	uint64_t	clock_queue;	/* the wall clock was set: queue and position where arming anew goes on; 0 = done */
+	uint64_t	clock_position;
 
 	/* Waiting (qc_wait.h). */
 	uint64_t	waiters;		/* byte offset in the block of nwaiters nodes, one per process */

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "qc_cursor.h"
+#include "qc_delay.h"
 #include "qc_wait.h"
 
 #define LINK offsetof(QcTimer, link)
@@ -41,8 +42,22 @@ tick_of(int64_t when)
 	return ((uint64_t) when + QC_TICK_US - 1) / QC_TICK_US;
 }
 
+/* Put a timer that is nowhere on the wheel. */
+static void
+start(QcState *st, QcTimer *timer, int64_t when, int64_t monotonic)
+{
+	if (when < monotonic)
+		when = monotonic;
+	if (st->ntimers == 0)
+		st->wheel_tick = (uint64_t) monotonic / QC_TICK_US;
+	timer->tick = tick_of(when);
+	wheel_put(st, timer);
+	st->ntimers++;
+	qc_timers_call(st, (int64_t) (timer->tick * QC_TICK_US));
+}
+
 static QcRef
-arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bool promised)
+arm(QcState *st, QcRef target, QcTimerKind kind, int64_t when, int64_t monotonic, bool promised)
 {
 	QcRef		ref = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_TIMER) :
 		qc_mem_alloc(&st->mem, QC_CLASS_TIMER);
@@ -50,16 +65,9 @@ arm(QcState *st, QcRef target, bool is_slot, int64_t when, int64_t monotonic, bo
 
 	if (timer == NULL)
 		return 0;
-	if (when < monotonic)
-		when = monotonic;
-	if (st->ntimers == 0)
-		st->wheel_tick = (uint64_t) monotonic / QC_TICK_US;
-	timer->tick = tick_of(when);
 	timer->target = target;
-	timer->is_slot = is_slot;
-	wheel_put(st, timer);
-	st->ntimers++;
-	qc_timers_call(st, (int64_t) (timer->tick * QC_TICK_US));
+	timer->kind = (uint8_t) kind;
+	start(st, timer, when, monotonic);
 	return ref;
 }
 
@@ -67,7 +75,7 @@ bool
 qc_timer_arm_lease(QcState *st, QcLease *lease, int64_t when, int64_t monotonic, bool promised)
 {
 	qc_timer_disarm(st, &lease->timer);
-	lease->timer = arm(st, QC_REF(st, lease), false, when, monotonic, promised);
+	lease->timer = arm(st, QC_REF(st, lease), QC_TIMER_LEASE, when, monotonic, promised);
 	lease->deadline = when;
 	return lease->timer != 0;
 }
@@ -76,22 +84,81 @@ bool
 qc_timer_arm_slot(QcState *st, QcSlot *slot, int64_t when, int64_t monotonic, bool promised)
 {
 	qc_timer_disarm(st, &slot->timer);
-	slot->timer = arm(st, QC_REF(st, slot), true, when, monotonic, promised);
+	slot->timer = arm(st, QC_REF(st, slot), QC_TIMER_SLOT, when, monotonic, promised);
 	return slot->timer != 0;
+}
+
+/* Take a timer from where it stands. */
+static void
+stop(QcState *st, QcTimer *timer)
+{
+	QcRef		ref = QC_REF(st, timer);
+
+	if (timer->level == QC_TIMER_DUE)
+		qc_list_remove(st, &st->due, ref, LINK);
+	else if (timer->level != QC_TIMER_IDLE)
+	{
+		qc_list_remove(st, &st->wheel[timer->level][timer->bucket], ref, LINK);
+		assert(st->ntimers > 0);
+		st->ntimers--;
+	}
+	timer->level = QC_TIMER_IDLE;
 }
 
 void
 qc_timer_disarm(QcState *st, QcRef *timer)
 {
-	QcTimer    *object = QC_AT(st, QcTimer, *timer);
-
-	if (object == NULL)
+	if (*timer == 0)
 		return;
-	qc_list_remove(st, &st->wheel[object->level][object->bucket], *timer, LINK);
+	stop(st, QC_AT(st, QcTimer, *timer));
 	qc_mem_free(&st->mem, QC_CLASS_TIMER, *timer);
-	assert(st->ntimers > 0);
-	st->ntimers--;
 	*timer = 0;
+}
+
+bool
+qc_timer_take(QcState *st, QcLaneItem *item, bool promised)
+{
+	QcTimer    *timer;
+
+	item->timer = promised ? qc_mem_alloc_reserved(&st->mem, QC_CLASS_TIMER) :
+		qc_mem_alloc(&st->mem, QC_CLASS_TIMER);
+	timer = QC_AT(st, QcTimer, item->timer);
+	if (timer == NULL)
+		return false;
+	timer->target = QC_REF(st, item);
+	timer->kind = QC_TIMER_ITEM;
+	timer->level = QC_TIMER_IDLE;
+	return true;
+}
+
+void
+qc_timer_arm_item(QcState *st, QcLaneItem *item, int64_t when, int64_t monotonic)
+{
+	QcTimer    *timer = QC_AT(st, QcTimer, item->timer);
+
+	stop(st, timer);
+	start(st, timer, when, monotonic);
+}
+
+bool
+qc_timer_waits(QcState *st, const QcLaneItem *item)
+{
+	return QC_AT(st, QcTimer, item->timer)->level < QC_WHEEL_LEVELS;
+}
+
+void
+qc_timer_item_due(QcState *st, QcLaneItem *item)
+{
+	QcTimer    *timer = QC_AT(st, QcTimer, item->timer);
+	QcRef		after = st->due.tail;
+
+	/* Timers run out by ticks: only those of one tick can come out of order. */
+	stop(st, timer);
+	while (after != 0 &&
+		   QC_AT(st, QcLaneItem, QC_AT(st, QcTimer, after)->target)->origin > item->origin)
+		after = QC_AT(st, QcTimer, after)->link.prev;
+	qc_list_insert(st, &st->due, after, item->timer, LINK);
+	timer->level = QC_TIMER_DUE;
 }
 
 /* Move every timer of the bucket that begins at wheel_tick down, level by level. */
@@ -126,7 +193,12 @@ fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 	QcLease    *lease;
 	bool		held;
 
-	if (timer->is_slot)
+	if (timer->kind == QC_TIMER_ITEM)
+	{
+		qc_delay_due(st, QC_AT(st, QcLaneItem, timer->target), monotonic);
+		return false;
+	}
+	if (timer->kind == QC_TIMER_SLOT)
 	{
 		QcSlot	   *slot = QC_AT(st, QcSlot, timer->target);
 

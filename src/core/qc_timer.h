@@ -18,7 +18,16 @@ extern bool qc_timer_arm_lease(QcState *st, QcLease *lease, int64_t when, int64_
 extern bool qc_timer_arm_slot(QcState *st, QcSlot *slot, int64_t when, int64_t monotonic,
 							  bool promised);
 
-/* Disarm if armed. */
+/*
+ * Timers of delayed messages (qc_delay.h), which exist as long as these: taken (false = full), put on the wheel, from there
+ * into the list of those that are due.
+ */
+extern bool qc_timer_take(QcState *st, QcLaneItem *item, bool promised);
+extern void qc_timer_arm_item(QcState *st, QcLaneItem *item, int64_t when, int64_t monotonic);
+extern bool qc_timer_waits(QcState *st, const QcLaneItem *item);
+extern void qc_timer_item_due(QcState *st, QcLaneItem *item);
+
+/* Disarm if armed, and free it. */
 extern void qc_timer_disarm(QcState *st, QcRef *timer);
 
 /*

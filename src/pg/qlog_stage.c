@@ -271,12 +271,23 @@ add_op(uint64 queue, QcOpKind kind)
 static QcOp *
 add_push(const QlogTarget *target)
 {
-	QcOp	   *op = add_op(target->queue, QC_OP_PUSH);
+	QcOp	   *op = add_op(target->queue, target->lane == 0 ? QC_OP_PUSH : QC_OP_DELAY);
 
-	op->partition = target->partition;
+	op->partition = target->lane == 0 ? target->partition : target->lane;
+	op->delay.partition = target->lane == 0 ? 0 : target->partition;
+	op->delay.due = target->due;
 	op->log = target->log;
 	op->level = target->level;
 	return op;
+}
+
+static bool
+same_target(const QcOp *op, const QlogTarget *target)
+{
+	if (target->lane == 0)
+		return op->kind == QC_OP_PUSH && op->partition == target->partition;
+	return op->kind == QC_OP_DELAY && op->partition == target->lane &&
+		op->delay.partition == target->partition && op->delay.due == target->due;
 }
 
 /* The last operation when this message can simply be put behind it, otherwise NULL. */
@@ -288,8 +299,7 @@ open_push(const Level *level, const QlogTarget *target, size_t size)
 	if (qlog_stage.nops == level->nops)
 		return NULL;
 	op = &qlog_stage.ops[qlog_stage.nops - 1].op;
-	if (op->kind != QC_OP_PUSH || qlog_stage.ops[qlog_stage.nops - 1].alone ||
-		op->partition != target->partition ||
+	if (qlog_stage.ops[qlog_stage.nops - 1].alone || !same_target(op, target) ||
 		op->level != target->level ||
 		!arena_follows(&frames, op->frames + op->frames_len, size) ||
 		!arena_follows(&hashes, op->hashes + (size_t) op->count * QC_HASH_SIZE, QC_HASH_SIZE))

@@ -39,6 +39,8 @@ typedef struct QlogTarget
 	uint64		log;
 	int			level;			/* zstd, 0 = off */
 	int64		dedup_us;		/* window within which dedup ids count, 0 = they do not */
+	uint64		lane;			/* delay lane to wait in; 0 = deliver now */
+	int64		due;			/* with lane: until when, microseconds since the Unix epoch */
 } QlogTarget;
 
 /* A catalog change that only this transaction sees until it commits. */
