@@ -79,7 +79,7 @@ CREATE FUNCTION queue_push(queue text, payload text, partition text DEFAULT NULL
                            headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
 AS 'MODULE_PATHNAME', 'queue_push_text' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_push(text, text, text, text, json, timestamptz) IS
-'Adds a message whose payload is JSON text, stored byte for byte; it can be popped from COMMIT on. The queue (with qlog.auto_create) and the partition are made when they are missing, at once. partition: NULL or '''' is the default partition, where consumers compete; a named one is delivered in order. headers: JSON shown with the message. dedup_id: up to 1024 bytes; when a message with the same one was pushed to the same partition within the dedup_window of the queue, nothing is stored, and the id of that message is returned; at COMMIT it waits for a transaction that is committing the same one. deliver_at: 0A000 unless NULL. Returns the message id. Errors: 22P02 not JSON, 54000 over qlog.max_message_size or qlog.max_transaction_bytes, 42704 no such queue, 42501, 22004 NULL queue or payload, 22023 empty or long dedup_id, 53400 qlog.dedup_memory full (at COMMIT), 53100 disk full, 53200 qlog.state_memory full, 25006 read-only.';
+'Adds a message whose payload is JSON text, stored byte for byte; it can be popped from COMMIT on. The queue (with qlog.auto_create) and the partition are made when they are missing, at once. partition: NULL or '''' is the default partition, where consumers compete; a named one is delivered in order. headers: JSON shown with the message. dedup_id: up to 1024 bytes; when a message with the same one was pushed to the same partition within the dedup_window of the queue, nothing is stored, and the id of that message is returned; at COMMIT it waits for a transaction that is committing the same one. deliver_at: the message enters its partition at this time; NULL = at COMMIT, or after the "delay" of the queue. Messages that wait enter in the order of their times, each as a new message of then. Returns the message id. Errors: 22P02 not JSON, 54000 over qlog.max_message_size or qlog.max_transaction_bytes, 42704 no such queue, 42501, 22004 NULL queue or payload, 22023 empty or long dedup_id or infinite deliver_at, 53400 qlog.dedup_memory full (at COMMIT), 53100 disk full, 53200 qlog.state_memory full, 25006 read-only.';
 
 CREATE FUNCTION queue_push(queue text, payload json, partition text DEFAULT NULL, dedup_id text DEFAULT NULL,
                            headers json DEFAULT NULL, deliver_at timestamptz DEFAULT NULL) RETURNS uuid
@@ -120,6 +120,11 @@ CREATE FUNCTION queue_push_row() RETURNS trigger
 AS 'MODULE_PATHNAME', 'queue_push_row' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_push_row() IS
 'Trigger function: pushes the row change as {"op": "INSERT" | "UPDATE" | "DELETE", "table": "schema.name", "new": row or null, "old": row or null}, with the transaction that made it. CREATE TRIGGER ... AFTER INSERT OR UPDATE OR DELETE ON ... FOR EACH ROW EXECUTE FUNCTION queue_push_row(''queue'' [, ''column'']). column: its text names the partition, NULL meaning the default one. Runs with the rights of whoever changes the row. Errors: 39P01 not such a trigger, 42703 no such column, and those of queue_push.';
+
+CREATE FUNCTION queue_cancel(queue text, message_id uuid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'queue_cancel' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_cancel(text, uuid) IS
+'Takes back a delayed message that has not entered its partition yet: at once, whatever becomes of the transaction. Its dedup id can be pushed again. Returns true, or false when there is no such message waiting: it has entered its partition, was cancelled, or its push has not been committed. Needs the privilege push. Errors: 42704, 42501, 22004 NULL argument, 25006.';
 
 -- Pop and its answers
 
@@ -174,7 +179,7 @@ COMMENT ON FUNCTION queue_peek_message(text, uuid) IS
 CREATE FUNCTION queue_transaction(operations jsonb) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_transaction(jsonb) IS
-'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ..., "dedup_id": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"op": "push", "message_id": ...} or {"op": "ack", "acked": n}. Errors: 22023 naming the operation, 23505 when a dedup id has been pushed before, 40001 when an ack finds nothing to acknowledge (none of the operations is done), and those of queue_push and queue_ack.';
+'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ..., "dedup_id": ..., "deliver_at": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"op": "push", "message_id": ...} or {"op": "ack", "acked": n}. Errors: 22023 naming the operation, 23505 when a dedup id has been pushed before, 40001 when an ack finds nothing to acknowledge (none of the operations is done), and those of queue_push and queue_ack.';
 
 -- Views
 
@@ -195,7 +200,7 @@ AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROW
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record

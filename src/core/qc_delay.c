@@ -138,6 +138,21 @@ qc_delay_next(QcState *st, QcDelayed *delayed, uint32_t max)
 	return n;
 }
 
+void
+qc_delay_put_off(QcState *st, uint64_t lane, uint64_t position, int64_t when, int64_t monotonic)
+{
+	QcLaneItem *item = find(st, lane, position);
+
+	if (item != NULL && item->state == QC_LANE_ITEM_LIVE)
+		qc_timer_arm_item(st, item, when, monotonic);
+}
+
+bool
+qc_delay_any(const QcState *st)
+{
+	return st->ndelayed > 0;
+}
+
 /* Arm timers of a queue anew, from the last item on; false = the budget was not enough. */
 static bool
 arm_anew(QcState *st, QcPartition *lane, int64_t monotonic, uint32_t *budget)

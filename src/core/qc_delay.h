@@ -52,6 +52,13 @@ extern uint32_t qc_delay_next(QcState *st, QcDelayed *delayed, uint32_t max);
 /* Is the message still in its lane, to be moved or cancelled? */
 extern bool qc_delay_waits(QcState *st, uint64_t lane, uint64_t position);
 
+/* A message that is due cannot be moved now: it is due again at `when`, monotonic. */
+extern void qc_delay_put_off(QcState *st, uint64_t lane, uint64_t position, int64_t when,
+							 int64_t monotonic);
+
+/* Is any message waiting to be due?  Then the clocks must be looked at now and then. */
+extern bool qc_delay_any(const QcState *st);
+
 /*
  * The clocks now.  When the wall clock has been set, up to `budget` timers are armed anew; true = there are more.
  */

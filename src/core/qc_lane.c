@@ -62,6 +62,8 @@ count(QcState *st, QcPartition *lane, int change)
 	QcQueue    *queue = QC_AT(st, QcQueue, lane->queue);
 
 	lane->nitems += (uint32_t) change;
+	if (lane->lane == QC_LANE_DELAY)
+		st->ndelayed += (uint64_t) (int64_t) change;
 	if (lane->lane != QC_LANE_DEAD)
 		return;
 	queue->dead += (uint64_t) (int64_t) change;

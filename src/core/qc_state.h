@@ -536,6 +536,7 @@ typedef struct QcState
 	QcList		wheel[QC_WHEEL_LEVELS][QC_WHEEL_SIZE];
 
 	/* Delayed messages (qc_delay.h). */
+	uint64_t	ndelayed;		/* live messages in delay lanes */
 	QcList		due;			/* timers of those that are due, by due time */
 	int64_t		wall_offset;	/* wall minus monotonic clock, with which timers were armed */
 	uint64_t	clock_queue;	/* the wall clock was set: queue and position where arming anew goes on; 0 = done */

@@ -37,8 +37,6 @@ begin_push(FunctionCallInfo fcinfo)
 	qlog_enter("queue_push()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_PAYLOAD, "payload");
-	if (!fcinfo->args[ARG_DELIVER_AT].isnull)
-		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
 }
 
 /* Find the target, stage the payload, return the id. */
@@ -64,6 +62,7 @@ finish_push(FunctionCallInfo fcinfo, QlogPayload *payload)
 		qlog_payload_dedup(payload, fcinfo->args[ARG_DEDUP_ID].value);
 	qlog_queue_for_push(name, &queue);
 	qlog_partition_for_push(&queue, name, partition, &target);
+	qlog_delay_target(&queue, name, &fcinfo->args[ARG_DELIVER_AT], &target);
 	qlog_push(&target, payload, id->data);
 	PG_RETURN_UUID_P(id);
 }

@@ -105,6 +105,7 @@ typedef struct Batch
 	Elements	partitions;
 	Elements	dedup_ids;
 	Elements	headers;
+	NullableDatum deliver_at;
 	bool		binary;
 } Batch;
 
@@ -156,6 +157,7 @@ push_all(const Batch *batch, Ids *ids)
 {
 	QlogTarget	target = {0};
 
+	qlog_delay_target(&batch->queue, batch->name, &batch->deliver_at, &target);
 	for (int i = 0; i < batch->payloads.n; i++)
 	{
 		if (i % INTERRUPT_EVERY == 0)
@@ -171,14 +173,12 @@ push_all(const Batch *batch, Ids *ids)
 static Ids *
 push_batch(FunctionCallInfo fcinfo, bool binary, MemoryContext result_context)
 {
-	Batch		batch = {.binary = binary};
+	Batch		batch = {.binary = binary, .deliver_at = fcinfo->args[ARG_DELIVER_AT]};
 	Ids		   *ids;
 
 	qlog_enter(binary ? "queue_push_batch_bytea()" : "queue_push_batch()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_PAYLOADS, "payloads");
-	if (!fcinfo->args[ARG_DELIVER_AT].isnull)
-		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
 	batch.name = qlog_queue_name(fcinfo->args[ARG_QUEUE].value);
 	batch.payloads = elements_arg(fcinfo, ARG_PAYLOADS, "payloads", binary ? BYTEAOID : TEXTOID);
 	batch.partitions = elements_arg(fcinfo, ARG_PARTITIONS, "partitions", TEXTOID);
@@ -291,6 +291,7 @@ push_json(FunctionCallInfo fcinfo, MemoryContext result_context)
 	QlogName	partition = {"", 0};
 	QlogQueue	queue;
 	QlogTarget	target;
+	NullableDatum none = {.isnull = true};
 	text	   *array;
 	const char *p;
 	const char *end;
@@ -317,6 +318,7 @@ push_json(FunctionCallInfo fcinfo, MemoryContext result_context)
 		qlog_arg_invalid("payloads", "It must be a JSON array.");
 	qlog_queue_for_push(name, &queue);
 	qlog_partition_for_push(&queue, name, partition, &target);
+	qlog_delay_target(&queue, name, &none, &target);
 	return push_elements(&target, p + 1, end, payload, result_context);
 }
 

@@ -101,6 +101,7 @@ queue_push_row(PG_FUNCTION_ARGS)
 	QlogName	partition = {"", 0};
 	QlogQueue	queue;
 	QlogTarget	target;
+	NullableDatum none = {.isnull = true};
 	uint8		id[QLOG_UUID_SIZE];
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
@@ -126,6 +127,7 @@ queue_push_row(PG_FUNCTION_ARGS)
 	payload.len = (uint32) message.len;
 	qlog_queue_for_push(name, &queue);
 	qlog_partition_for_push(&queue, name, partition, &target);
+	qlog_delay_target(&queue, name, &none, &target);
 	qlog_push(&target, &payload, id);
 	return PointerGetDatum(NULL);
 }

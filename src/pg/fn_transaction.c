@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "qlog_lease.h"
@@ -125,6 +126,16 @@ string_member(const Operation *operation, Member member)
 													value->val.string.len));
 }
 
+/* A member that must be a string with a time, as a timestamptz datum. */
+static Datum
+instant_member(const Operation *operation, Member member)
+{
+	char	   *value = TextDatumGetCString(string_member(operation, member));
+
+	return DirectFunctionCall3(timestamptz_in, CStringGetDatum(value),
+							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+}
+
 /* A member of any kind printed as JSON. */
 static char *
 printed_member(Operation *operation, Member member, uint32 *len)
@@ -194,6 +205,7 @@ run_push(Operation *operation, StringInfo result)
 	QlogName	partition = {"", 0};
 	QlogQueue	queue;
 	QlogTarget	target;
+	NullableDatum deliver_at;
 	pg_uuid_t	id;
 
 	if ((operation->present & (1u << MEMBER_PAYLOAD)) == 0)
@@ -201,8 +213,9 @@ run_push(Operation *operation, StringInfo result)
 	if (is_given(operation, MEMBER_DEDUP_ID))
 		qlog_payload_dedup(&payload, string_member(operation, MEMBER_DEDUP_ID));
 	payload.strict = true;
-	if (is_given(operation, MEMBER_DELIVER_AT))
-		qlog_unsupported("delayed delivery", "Leave out deliver_at.");
+	deliver_at.isnull = !is_given(operation, MEMBER_DELIVER_AT);
+	if (!deliver_at.isnull)
+		deliver_at.value = instant_member(operation, MEMBER_DELIVER_AT);
 	if (is_given(operation, MEMBER_PARTITION))
 		partition = qlog_partition_name(string_member(operation, MEMBER_PARTITION));
 	payload.data = printed_member(operation, MEMBER_PAYLOAD, &payload.len);
@@ -210,6 +223,7 @@ run_push(Operation *operation, StringInfo result)
 		payload.headers = printed_member(operation, MEMBER_HEADERS, &payload.headers_len);
 	qlog_queue_for_push(name, &queue);
 	qlog_partition_for_push(&queue, name, partition, &target);
+	qlog_delay_target(&queue, name, &deliver_at, &target);
 	qlog_push(&target, &payload, id.data);
 	appendStringInfo(result, "{\"op\": \"push\", \"message_id\": \"%s\"}",
 					 DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&id))));

@@ -19,12 +19,14 @@
 #include "qlog_guc.h"
 #include "qlog_report.h"
 
+#include "../core/qc_delay.h"
 #include "../core/qc_volume.h"
 
 #define CACHE_MAX	16384		/* names that a backend remembers */
 #define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
 #define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed
 								 * from, with its group */
+#define DELAY_NAME	"\001delay"	/* likewise, of the delay lane */
 
 /* field 4 of our lock tags */
 typedef enum LockClass
@@ -282,7 +284,7 @@ read_queue(const QlogName *name, uint64 id, QlogQueue *queue)
 }
 
 static uint64
-read_partition(uint64 queue_id, QlogName name)
+read_partition(uint64 queue_id, QlogName name, uint8 lane)
 {
 	QcQueue    *queue;
 	QcPartition *partition = NULL;
@@ -291,7 +293,8 @@ read_partition(uint64 queue_id, QlogName name)
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	queue = qc_queue_by_id(qlog_state, queue_id);
 	if (queue != NULL)
-		partition = qc_partition_by_name(qlog_state, queue, name.text, name.len);
+		partition = lane == QC_LANE_DELAY ? qc_delay_lane(qlog_state, queue) :
+			qc_partition_by_name(qlog_state, queue, name.text, name.len);
 	id = partition == NULL ? 0 : partition->id;
 	LWLockRelease(&qlog_shared->state_lock);
 	return id;
@@ -623,26 +626,26 @@ qlog_queue_release(QlogName name)
 
 /* A partition of a committed queue: look, and make it when it is not there. */
 static uint64
-find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName name)
+find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName name, uint8 lane)
 {
 	LOCKTAG		tag = partition_tag(queue->id, name);
 	uint64		id;
 
 	(void) LockAcquire(&tag, ShareLock, false, false);
-	id = read_partition(queue->id, name);
+	id = read_partition(queue->id, name, lane);
 	LockRelease(&tag, ShareLock, false);
 	if (id != 0)
 		return id;
 	qlog_queue_hold(queue, queue_name);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-	id = read_partition(queue->id, name);
+	id = read_partition(queue->id, name, lane);
 	if (id == 0)
 	{
-		QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_NONE};
+		QcPartitionCreate create = {.queue = queue->id, .lane = lane};
 
 		id = create.partition = take_partition_id();
 		create.name.bytes = (const uint8_t *) name.text;
-		create.name.len = name.len;
+		create.name.len = lane == QC_LANE_NONE ? name.len : 0;
 		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
 	}
 	LockRelease(&tag, ExclusiveLock, false);
@@ -652,19 +655,38 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 
 /* A partition of a queue that this transaction creates: made with it. */
 static uint64
-own_partition(const QlogQueue *queue, QlogName name)
+own_partition(const QlogQueue *queue, QlogName name, uint8 lane)
 {
-	QcPartitionCreate create = {.queue = queue->id, .lane = QC_LANE_NONE};
+	QcPartitionCreate create = {.queue = queue->id, .lane = lane};
 	uint64		id = qlog_stage_find_partition(queue->id, name);
 
 	if (id != 0)
 		return id;
 	create.partition = take_partition_id();
 	create.name.bytes = (const uint8_t *) name.text;
-	create.name.len = name.len;
+	create.name.len = lane == QC_LANE_NONE ? name.len : 0;
 	qlog_stage_effect(queue->id, QC_EFFECT_PARTITION_CREATE, &create);
 	qlog_stage_change(QLOG_CHANGE_PARTITION, queue, create.partition, name);
 	return create.partition;
+}
+
+/* Id of a partition that is pushed to, or of the delay lane. */
+static uint64
+partition_id(const QlogQueue *queue, QlogName queue_name, QlogName name, uint8 lane)
+{
+	CacheEntry *entry;
+
+	if (queue->own)
+		return own_partition(queue, name, lane);
+	entry = cached(queue->id, name, HASH_FIND);
+	if (entry == NULL)
+	{
+		uint64		id = find_or_make_partition(queue, queue_name, name, lane);
+
+		entry = cached(queue->id, name, HASH_ENTER);
+		entry->partition = id;
+	}
+	return entry->partition;
 }
 
 void
@@ -675,23 +697,16 @@ qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name, QlogName na
 	target->log = queue->log;
 	target->level = qlog_queue_level(queue);
 	target->dedup_us = queue->options.value[QC_OPT_DEDUP_WINDOW];
-	if (name.len == 0)
-		target->partition = queue->default_partition;
-	else if (queue->own)
-		target->partition = own_partition(queue, name);
-	else
-	{
-		CacheEntry *entry = cached(queue->id, name, HASH_FIND);
+	target->partition = name.len == 0 ? queue->default_partition :
+		partition_id(queue, queue_name, name, QC_LANE_NONE);
+}
 
-		if (entry == NULL)
-		{
-			uint64		id = find_or_make_partition(queue, queue_name, name);
+uint64
+qlog_delay_lane(const QlogQueue *queue, QlogName queue_name)
+{
+	QlogName	name = {DELAY_NAME, sizeof(DELAY_NAME) - 1};
 
-			entry = cached(queue->id, name, HASH_ENTER);
-			entry->partition = id;
-		}
-		target->partition = entry->partition;
-	}
+	return partition_id(queue, queue_name, name, QC_LANE_DELAY);
 }
 
 /* The dead lane of a group, 0 = it has none; *live = the queue lives, and under this name. */

@@ -8,6 +8,8 @@
 
 #include "qlog_dedup.h"
 #include "qlog_guc.h"
+#include "qlog_lookup.h"
+#include "qlog_shmem.h"
 
 #define DEDUP_ID_MAX 1024
 
@@ -37,6 +39,27 @@ qlog_payload_dedup(QlogPayload *payload, Datum dedup_id)
 		qlog_arg_invalid("dedup_id", "It may have up to 1024 bytes.");
 	payload->dedup_id = VARDATA_ANY(value);
 	payload->dedup_len = (uint16) len;
+}
+
+void
+qlog_delay_target(const QlogQueue *queue, QlogName queue_name, const NullableDatum *deliver_at,
+				  QlogTarget *target)
+{
+	int64		delay = queue->options.value[QC_OPT_DELAY];
+	int64		now = qlog_now();
+
+	target->lane = 0;
+	target->due = now + delay;
+	if (!deliver_at->isnull)
+	{
+		TimestampTz at = DatumGetTimestampTz(deliver_at->value);
+
+		if (TIMESTAMP_IS_NOEND(at))
+			qlog_arg_invalid("deliver_at", "It must be finite.");
+		target->due = TIMESTAMP_IS_NOBEGIN(at) ? now : qlog_unix_us(at);
+	}
+	if (target->due > now)
+		target->lane = qlog_delay_lane(queue, queue_name);
 }
 
 /* Stage a message with a dedup id unless there is one already; id becomes that of the first. */

@@ -30,6 +30,13 @@ typedef struct QlogPayload
 extern void qlog_push(const QlogTarget *target, const QlogPayload *payload,
 					  uint8 id[QLOG_UUID_SIZE]);
 
+/*
+ * Let the messages for this target wait until deliver_at, or, when it is NULL, for the option "delay" of the queue.  What
+ * is due already does not wait.	22023 for infinity.
+ */
+extern void qlog_delay_target(const QlogQueue *queue, QlogName queue_name,
+							  const NullableDatum *deliver_at, QlogTarget *target);
+
 /* Take a dedup id out of a text datum, detoasted into the current context when it must be.  22023 when empty or too long. */
 extern void qlog_payload_dedup(QlogPayload *payload, Datum dedup_id);
 

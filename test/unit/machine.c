@@ -119,6 +119,19 @@ machine_op_push(Machine *m, uint64_t partition, uint64_t log, uint32_t count)
 }
 
 void
+machine_op_delay(Machine *m, uint64_t lane, uint64_t log, uint32_t count, uint64_t target,
+				 int64_t due)
+{
+	QcOp	   *op = add_op(m, QC_OP_DELAY);
+
+	op->partition = lane;
+	op->log = log;
+	op->delay.partition = target;
+	op->delay.due = due;
+	put_frames(m, op, count);
+}
+
+void
 machine_op_dead(Machine *m, const QcDead *dead, uint64_t log)
 {
 	QcOp	   *op = add_op(m, QC_OP_DEAD);

@@ -44,6 +44,8 @@ extern void machine_end(Machine *m);
 
 /* Put operations of the next entry together. */
 extern void machine_op_push(Machine *m, uint64_t partition, uint64_t log, uint32_t count);
+extern void machine_op_delay(Machine *m, uint64_t lane, uint64_t log, uint32_t count,
+							 uint64_t target, int64_t due);
 extern void machine_op_dead(Machine *m, const QcDead *dead, uint64_t log);
 extern void machine_op_effect(Machine *m, QcEffectKind kind, const void *fixed, const void *items,
 							  size_t item_size, uint32_t nitems);
