@@ -113,7 +113,7 @@ partition_make(QcState *st, uint64_t id, QcQueue *queue, const QcStr *name, uint
 				&partition->name_next);
 	link_bucket(st, &st->partition_ids, qc_hash_id(id), ref, &partition->id_next);
 	qc_list_append(st, &queue->partitions, ref, OF_QUEUE);
-	queue->npartitions++;
+	queue->npartitions += lane == QC_LANE_NONE;
 	partition->purges = queue->purges;
 	if (st->next_partition_id <= id)
 		st->next_partition_id = id + 1;
@@ -321,7 +321,7 @@ qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget)
 	unlink_bucket(st, &st->partition_ids, qc_hash_id(partition->id), ref,
 				  offsetof(QcPartition, id_next));
 	qc_list_remove(st, &queue->partitions, ref, OF_QUEUE);
-	queue->npartitions--;
+	queue->npartitions -= partition->lane == QC_LANE_NONE;
 	qc_mem_free(&st->mem, qc_mem_name_class(partition->name_len), partition->name);
 	partition->name = 0;
 	qc_free_row(st, QC_CLASS_PARTITION, ref, &partition->dirty);

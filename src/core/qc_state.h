@@ -116,7 +116,7 @@ typedef struct QcQueue
 	QcRef		default_partition;
 	QcList		partitions;
 	QcRef		groups;			/* first, through QcGroup.next; not those that are dead */
-	uint32_t	npartitions;
+	uint32_t	npartitions;	/* without lanes */
 	uint32_t	ngroups;		/* live ones */
 	uint32_t	nscanning;		/* of these, with partitions they have not looked at */
 	uint32_t	next_group;		/* id that the next group gets */
@@ -375,7 +375,8 @@ typedef enum QcOpenItemKind
 	QC_OPEN_PURGE,				/* partition: id or 0, first: queue id */
 	QC_OPEN_NOTHING,			/* done already */
 	QC_OPEN_DROP,				/* as QC_OPEN_DEAD, without a copy: dead_letters is off */
-	QC_OPEN_DELAY				/* partition, first, count: of a delay lane, whose messages begin to wait */
+	QC_OPEN_DELAY				/* partition, first, count: of a delay lane, whose messages begin
+								 * to wait */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem
@@ -539,7 +540,8 @@ typedef struct QcState
 	uint64_t	ndelayed;		/* live messages in delay lanes */
 	QcList		due;			/* timers of those that are due, by due time */
 	int64_t		wall_offset;	/* wall minus monotonic clock, with which timers were armed */
-	uint64_t	clock_queue;	/* the wall clock was set: queue and position where arming anew goes on; 0 = done */
+	uint64_t	clock_queue;	/* the wall clock was set: queue and position where arming anew
+								 * goes on; 0 = done */
 	uint64_t	clock_position;
 
 	/* Waiting (qc_wait.h). */

@@ -26,7 +26,7 @@
 #define BY_ID		PG_UINT64_MAX	/* scope of queues by id; the name is its bytes */
 #define LANE_NAME	"\001dead"	/* no partition can have it: what a dead lane's lock is hashed
 								 * from, with its group */
-#define DELAY_NAME	"\001delay"	/* likewise, of the delay lane */
+#define DELAY_NAME	"\001delay" /* likewise, of the delay lane */
 
 /* field 4 of our lock tags */
 typedef enum LockClass

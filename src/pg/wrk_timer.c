@@ -1,7 +1,8 @@
 /*
  * wrk_timer.c
  *		The timer worker: releases leases whose time is over, makes messages deliverable whose retry time has come, and
- *		sends those to the dead letters that have come back once too often (wrk_dying.c).
+ *		sends those to the dead letters that have come back once too often (wrk_dying.c), and delivers delayed ones that are due
+ *		(wrk_delay.c).
  *
  * It sleeps until the next deadline, without waking up in between; a process that arms an earlier one wakes it
  * (qc_timer.h).  Everything it has to do is in the shared state: when it ends and is started again, nothing is lost, and
@@ -16,11 +17,13 @@
 #include "qlog_commit.h"
 #include "wrk_worker.h"
 
+#include "../core/qc_delay.h"
 #include "../core/qc_lease.h"
 #include "../core/qc_timer.h"
 
 #define EXPIRED_MAX 256			/* leases released by one entry */
 #define FIRE_MAX	1024		/* timers fired per hold of the state lock */
+#define CLOCK_MS	5000		/* while messages are delayed: has the wall clock been set? */
 #define STUCK_MS	1000
 
 PGDLLEXPORT void qlog_timer_main(Datum arg);
@@ -107,12 +110,14 @@ rest(QlogWorker *worker, bool stuck)
 {
 	int64		until;
 	int64		left;
+	bool		clock;
 
 	qlog_worker_state(worker, "idle");
 	qlog_lock_state();
 	until = qc_timers_rest(qlog_state);
 	if (qlog_state->dying.head != 0 && !stuck)
 		until = INT64_MIN;
+	clock = qc_delay_any(qlog_state);
 	qlog_unlock_state();
 	if (until == INT64_MAX && !stuck)
 	{
@@ -122,6 +127,8 @@ rest(QlogWorker *worker, bool stuck)
 	left = until == INT64_MIN ? 0 : (until - qlog_monotonic()) / 1000 + 1;
 	if (stuck)
 		left = Min(left, STUCK_MS);
+	if (clock)
+		left = Min(left, CLOCK_MS);
 	if (left > 0)
 		qlog_worker_sleep((long) Min(left, INT_MAX));
 }
@@ -133,6 +140,7 @@ serve(QlogWorker *worker)
 	bool		more = fire(worker);
 	QlogMoved	moved = qlog_move_dying(worker);
 
+	more = qlog_move_delayed(worker) || more;
 	if (!more && moved != QLOG_MOVED_SOME)
 		rest(worker, moved == QLOG_MOVED_STUCK);
 }

@@ -21,4 +21,7 @@ typedef enum QlogMoved
 /* wrk_dying.c: move one batch of dying messages. */
 extern QlogMoved qlog_move_dying(QlogWorker *worker);
 
+/* wrk_delay.c: move one batch of delayed messages that are due.  true = there may be more. */
+extern bool qlog_move_delayed(QlogWorker *worker);
+
 #endif							/* WRK_TIMER_H */
