@@ -325,14 +325,14 @@ static void *
 cache_alloc(void *context, size_t size)
 {
 	(void) context;
-	return malloc(size);
+	return MemoryContextAllocExtended(TopMemoryContext, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
 static void
 cache_release(void *context, void *buffer)
 {
 	(void) context;
-	free(buffer);
+	pfree(buffer);
 }
 
 /* Dedup ids are stored nowhere but in the messages. */
