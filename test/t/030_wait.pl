@@ -227,16 +227,23 @@ foreach my $sql ($pop, $call)
 	$done->('ack of the message before it');
 
 	# The queue is paused: waits on. Dropped: an error.
+	$begin->();
+	$main->query("select queue_pause('q', 'pop')");
+	$main->query("select queue_push('q', '1')");
+	ok($c->busy(0.2), "$kind: waits while pops are paused");
+	$main->query("select queue_resume('q', 'pop')");
+	$done->('resume');
+
+	# A timer.
 	SKIP:
 	{
-		skip 'no queue_pause', 3
-		  unless $main->value("select count(*) from pg_proc where proname = 'queue_pause'");
+		my $delayed = $main->query("select queue_push('q', '1', deliver_at => now() + interval '400 ms')");
+
+		skip 'delayed messages are refused', 4 if $delayed->{error} && $delayed->{error} eq '0A000';
+		is($delayed->{error}, undef, "$kind: a delayed message");
 		$begin->();
-		$main->query("select queue_pause('q', 'pop')");
-		$main->query("select queue_push('q', '1')");
-		ok($c->busy(0.2), "$kind: waits while pops are paused");
-		$main->query("select queue_resume('q', 'pop')");
-		$done->('resume');
+		ok($c->busy(0.1), "$kind: one that is not due does not wake");
+		$done->('delayed message');
 	}
 	$begin->();
 	$main->query("begin; select queue_drop('q')");

@@ -125,6 +125,23 @@ foreach my $sql ("select lease_id, payload from queue_pop('q', wait => '1 h')", 
 	$main->query(q{select queue_create('q', '{"lease": "1 h"}')});
 }
 
+# All at once: more than one hold of the lock can wake.
+{
+	my @waiters = map { QlogWire->to($node) } 1 .. 100;
+
+	$_->send_query("select count(*) from queue_pop('q', wait => '1 h', auto_ack => true)") foreach @waiters;
+	await('waiting', 100);
+	$main->query("select queue_push_batch('q', (select array_agg(i::text) from generate_series(1, 100) as i))");
+	is(join('', map { $_->result->{rows}[0][0] } @waiters), '1' x 100, '100 messages for 100 waiters: one each');
+	is(stat_of('wakeups'), 100, '100 messages for 100 waiters: 100 wake-ups');
+	$_->send_query("call queue_wait('q', '1 h')") foreach @waiters;
+	await('waiting', 100);
+	$main->query("select queue_drop('q')");
+	is(scalar(grep { ($_->result->{error} || '') eq '42704' } @waiters), 100, 'a dropped queue ends the wait of all 100');
+	$_->close foreach @waiters;
+	$main->query(q{select queue_create('q', '{"lease": "1 h"}')});
+}
+
 # A batch is one pop's work.
 {
 	my @waiters = map { QlogWire->to($node) } 1 .. 20;
