@@ -75,6 +75,17 @@ ROLLBACK;
 -- Far away.
 SELECT queue_push('later', '12', deliver_at => '9999-12-31 23:59:59+00') AS g \gset
 SELECT queue_cancel('later', :'g');
+-- What waits counts for max_bytes; a pause of pushes does not hold up what is due.
+SELECT queue_create('later small', '{"max_bytes": 1000, "compression_level": 0}');
+SELECT queue_push('later small', to_json(repeat(md5('a'), 16)), deliver_at => now() + interval '1 h') AS h \gset
+SELECT outcome($$SELECT queue_push('later small', to_json(repeat(md5('b'), 16)))$$);
+SELECT queue_cancel('later small', :'h');
+SELECT queue_push('later small', to_json(repeat(md5('b'), 16)), 'p', deliver_at => clock_timestamp() + interval '200 ms') IS NOT NULL AS pushed;
+SELECT queue_pause('later small', 'push');
+SELECT wait_for('later small', 1);
+SELECT queue_resume('later small');
+SELECT count(*) FROM queue_pop('later small', auto_ack => true);
+SELECT queue_push('later small', to_json(repeat(md5('c'), 16)), deliver_at => now() + interval '1 h') IS NOT NULL AS pushed;
 -- Wrong times and arguments.
 SELECT outcome($$SELECT queue_push('later', '1', deliver_at => 'infinity')$$);
 SELECT outcome($$SELECT queue_push_batch('later', ARRAY['1'], deliver_at => 'infinity')$$);

@@ -63,7 +63,10 @@ count(QcState *st, QcPartition *lane, int change)
 
 	lane->nitems += (uint32_t) change;
 	if (lane->lane == QC_LANE_DELAY)
+	{
 		st->ndelayed += (uint64_t) (int64_t) change;
+		queue->delayed += (uint64_t) (int64_t) change;
+	}
 	if (lane->lane != QC_LANE_DEAD)
 		return;
 	queue->dead += (uint64_t) (int64_t) change;

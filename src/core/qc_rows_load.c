@@ -566,7 +566,11 @@ load_lane_item(Row *row, QcError *err)
 	item->attempt = qc_get_u32(r);
 	item->hash = qc_get_u32(r);
 	lane->nitems += state == QC_LANE_ITEM_LIVE;
-	st->ndelayed += state == QC_LANE_ITEM_LIVE && lane->lane == QC_LANE_DELAY;
+	if (state == QC_LANE_ITEM_LIVE && lane->lane == QC_LANE_DELAY)
+	{
+		st->ndelayed++;
+		QC_AT(st, QcQueue, lane->queue)->delayed++;
+	}
 	return QC_OK;
 }
 

@@ -140,6 +140,7 @@ typedef struct QcQueue
 	uint64_t	nacked;
 	uint64_t	expired;
 	uint64_t	dead;			/* messages in dead lanes */
+	uint64_t	delayed;		/* messages in the delay lane */
 	uint64_t	deduplicated;	/* pushes that a dedup id answered */
 	uint64_t	dropped;		/* messages that would be dead letters, with dead_letters off */
 	int64_t		last_push;

@@ -38,6 +38,13 @@ left_in(const QcGroup *group)
 	return group->nready + group->nleased + group->nwaiting + group->unscanned;
 }
 
+/* Dead and delayed messages. */
+static uint64_t
+in_lanes(const QcQueue *queue)
+{
+	return queue->dead + queue->delayed;
+}
+
 uint64_t
 qc_volume_queue(const QcState *st, const QcQueue *queue)
 {
@@ -51,7 +58,7 @@ qc_volume_queue(const QcState *st, const QcQueue *queue)
 		if (group->state == QC_GROUP_LIVE && bytes > most)
 			most = bytes;
 	}
-	return most + adjusted(queue, queue->lanes, queue->dead) + queue->open_bytes +
+	return most + adjusted(queue, queue->lanes, in_lanes(queue)) + queue->open_bytes +
 		queue->promised_bytes;
 }
 
@@ -75,9 +82,9 @@ level(QcState *st, QcQueue *queue)
 			qc_dirty_group(st, group);
 		}
 	}
-	if (queue->lanes.count != queue->dead)
+	if (queue->lanes.count != in_lanes(queue))
 	{
-		set(&queue->lanes, queue, queue->dead);
+		set(&queue->lanes, queue, in_lanes(queue));
 		qc_dirty_queue(st, queue);
 	}
 }

@@ -23,7 +23,6 @@
 #include "qlog_shmem.h"
 
 #include "../core/qc_cursor.h"
-#include "../core/qc_delay.h"
 #include "../core/qc_effect.h"
 #include "../core/qc_volume.h"
 
@@ -81,7 +80,6 @@ static void
 copy_queue(const QcQueue *queue, QueueRow *row)
 {
 	const QcLog *log = QC_AT(qlog_state, QcLog, queue->log);
-	const QcPartition *lane;
 
 	row->queue = *queue;
 	memcpy(row->name, qc_name_at(qlog_state, queue->name), queue->name_len);
@@ -95,8 +93,7 @@ copy_queue(const QcQueue *queue, QueueRow *row)
 		row->nwaiters += group->nlisted;
 		row->wakeups += group->wakeups;
 	}
-	lane = qc_delay_lane(qlog_state, queue);
-	row->waiting += lane == NULL ? 0 : lane->nitems;
+	row->waiting += queue->delayed;
 	note_next(queue, row);
 	row->live_bytes = qc_volume_queue(qlog_state, queue);
 	row->bytes = log == NULL ? 0 : (log->file - 1) * qlog_segment_bytes() + log->tail;

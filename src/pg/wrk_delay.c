@@ -92,6 +92,7 @@ put_copy(const Moving *moving, uint32 i, QcOp *op, QcError *err)
 	qc_frame_put(&w, &message);
 	qc_frame_hash(&message, hash);
 	op->kind = QC_OP_PUSH;
+	op->moved = true;
 	op->partition = delayed->target;
 	op->log = moving->log;
 	op->level = moving->level;
