@@ -356,6 +356,30 @@ foreach my $how ('pg_cancel_backend', 'pg_terminate_backend', 'nothing')
 	$second->close;
 }
 
+# A waiter that is stuck holds up nobody; the size of a message does not matter for the wake-up; the time zone neither.
+{
+	my $stuck = waiter($call);
+	my $c = waiter("set timezone = 'Asia/Kathmandu'; set intervalstyle = 'iso_8601'");
+
+	$c->result;
+	await_waiting(1);
+	kill 'STOP', $stuck->pid;
+	is($main->query("select queue_push('q', '$_')")->{error}, undef, "push $_ beside a stuck waiter") foreach 1 .. 20;
+	is($main->value("select count(*) from queue_pop('q', 100, auto_ack => true)"), '20', 'all of them can be taken');
+	kill 'CONT', $stuck->pid;
+	await_waiting(1);
+	$stuck->close;
+	await_waiting(0);
+	$c->send_query("select length(payload::text), lease_id from queue_pop('q', wait => interval 'PT1H')");
+	await_waiting(1);
+	$main->query("select queue_push('q', to_json(repeat('x', 8000000)))");
+	my $row = $c->result->{rows}[0];
+	is($row->[0], '8000002', 'a message of 8 MB wakes like any other');
+	is($main->value("select queue_ack($row->[1])"), '1', 'and is acknowledged');
+	is($main->value('select pg_notification_queue_usage()'), '0', 'NOTIFY has no part in it');
+	$c->close;
+}
+
 # ------------------------------------------------------------------------------------------------
 # Workers come and go
 # ------------------------------------------------------------------------------------------------
