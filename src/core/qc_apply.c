@@ -231,6 +231,36 @@ apply_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcError *err)
 	return status == QC_OK ? add_item(st, apply, &item, err) : status;
 }
 
+/* Dead letters leave their lane when the entry is settled; the items of both effects are alike. */
+static QcStatus
+apply_leave(QcState *st, const QcApply *apply, const QcEffect *effect, uint64_t lane, QcError *err)
+{
+	for (uint32_t i = 0; i < effect->nitems; i++)
+	{
+		QcRedriveItem redrive;
+		QcPurgeDeadItem purge;
+		QcOpenItem	item = {.kind = QC_OPEN_LANE_LEAVE, .partition = lane};
+		QcStatus	status;
+
+		if (effect->kind == QC_EFFECT_REDRIVE)
+		{
+			qc_effect_item(effect, i, &redrive);
+			item.first = redrive.first;
+			item.count = redrive.count;
+		}
+		else
+		{
+			qc_effect_item(effect, i, &purge);
+			item.first = purge.first;
+			item.count = purge.count;
+		}
+		status = add_item(st, apply, &item, err);
+		if (status != QC_OK)
+			return status;
+	}
+	return QC_OK;
+}
+
 static QcStatus
 apply_delay(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
@@ -615,6 +645,10 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 			return apply_group_drop(st, apply, &effect->u.group_drop, err);
 		case QC_EFFECT_SEEK:
 			return apply_seek(st, apply, effect, err);
+		case QC_EFFECT_REDRIVE:
+			return apply_leave(st, apply, effect, effect->u.redrive.lane, err);
+		case QC_EFFECT_PURGE_DEAD:
+			return apply_leave(st, apply, effect, effect->u.purge_dead.lane, err);
 		case QC_EFFECT_PURGE:
 			return apply_purge(st, apply, effect, err);
 		case QC_EFFECT_DELAY:

@@ -46,6 +46,8 @@
  * purge		messages of the partition (0 = of every one) are gone, but for those leased and those of the
  *				entries listed, which are not decided.  entry: the one that asked for it; 0 = this one does,
  *				and another purge effect that names it follows when it is decided.
+ * redrive		these dead letters leave their lane; copies of them stand in partitions (appended in the same entry).
+ * purge_dead	these dead letters are gone.
  * delay		the messages from `first` on that were appended to the delay lane, one for each item, are for the
  *				partition at `due` (microseconds since the Unix epoch); hash: of the message id, to find it by.
  * fire			these messages of the delay lane are due: their copies were appended in the same entry.
@@ -99,6 +101,10 @@
 		U64(partition) U64(position)) \
 	EFFECT(20, PURGE, purge, QcPurge, \
 		U64(queue) U64(partition) U64(entry), U64(seq)) \
+	EFFECT(21, REDRIVE, redrive, QcRedrive, \
+		U64(lane), U64(first) U32(count)) \
+	EFFECT(22, PURGE_DEAD, purge_dead, QcPurgeDead, \
+		U64(lane), U64(first) U32(count)) \
 	EFFECT(23, DELAY, delay, QcDelay, \
 		U64(lane) U64(first) U64(partition) I64(due), U32(hash)) \
 	EFFECT(24, FIRE, fire, QcFire, \

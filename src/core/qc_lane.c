@@ -130,6 +130,20 @@ qc_lane_seek(QcState *st, QcPartition *lane, uint64_t position, QcRef hint)
 	return item;
 }
 
+void
+qc_lane_remove_range(QcState *st, QcPartition *lane, uint64_t first, uint32_t count)
+{
+	QcLaneItem *item = qc_lane_seek(st, lane, first, 0);
+
+	while (item != NULL && item->position - first < count)
+	{
+		QcLaneItem *next = QC_AT(st, QcLaneItem, item->of_lane.next);
+
+		qc_lane_remove(st, item);
+		item = next;
+	}
+}
+
 bool
 qc_lane_sweep(QcState *st, QcPartition *lane, uint32_t *budget)
 {

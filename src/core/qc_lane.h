@@ -28,6 +28,9 @@ extern void qc_lane_settle(QcState *st, QcLaneItem *item, bool committed);
 /* Take a live item out of its lane; one whose entry is open goes when that is settled. */
 extern void qc_lane_remove(QcState *st, QcLaneItem *item);
 
+/* Take out every item at these positions. */
+extern void qc_lane_remove_range(QcState *st, QcPartition *lane, uint64_t first, uint32_t count);
+
 /*
  * The first item, live or not, at or above a position; NULL = there is none.  hint: an item of the lane at or below the
  * position, found before, may have gone meanwhile: then the search begins at the lane's head.

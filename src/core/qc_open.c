@@ -295,6 +295,14 @@ qc_open_settle_item(QcState *st, const QcOpenItem *item, bool committed,
 			qc_delay_settle(st, lane, item->first, item->count, committed, monotonic);
 		return;
 	}
+	if (item->kind == QC_OPEN_LANE_LEAVE)
+	{
+		QcPartition *lane = committed ? qc_partition_by_id(st, item->partition) : NULL;
+
+		if (lane != NULL)
+			qc_lane_remove_range(st, lane, item->first, item->count);
+		return;
+	}
 	if (item->kind == QC_OPEN_QUEUE_ALTER)
 	{
 		settle_alter(st, item, committed);

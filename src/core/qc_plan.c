@@ -451,6 +451,8 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 	switch (effect->kind)
 	{
 		case QC_EFFECT_ACK:
+		case QC_EFFECT_REDRIVE:
+		case QC_EFFECT_PURGE_DEAD:
 			needs->nitems += effect->nitems;
 			break;
 		case QC_EFFECT_DEAD:

@@ -376,8 +376,9 @@ typedef enum QcOpenItemKind
 	QC_OPEN_PURGE,				/* partition: id or 0, first: queue id */
 	QC_OPEN_NOTHING,			/* done already */
 	QC_OPEN_DROP,				/* as QC_OPEN_DEAD, without a copy: dead_letters is off */
-	QC_OPEN_DELAY				/* partition, first, count: of a delay lane, whose messages begin
+	QC_OPEN_DELAY,				/* partition, first, count: of a delay lane, whose messages begin
 								 * to wait */
+	QC_OPEN_LANE_LEAVE			/* messages of a lane, which partition names, leave it */
 } QcOpenItemKind;
 
 typedef struct QcOpenItem

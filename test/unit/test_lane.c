@@ -272,6 +272,76 @@ test_drop_frees_items(void)
 	machine_end(&m);
 }
 
+/* An entry that takes dead letters at these positions out of the lane, and pushes as many messages when it redrives. */
+static QcOpen *
+leave(uint64_t xid, bool redrive, uint64_t first, uint32_t count)
+{
+	QcRedrive	redriven = {.lane = LANE};
+	QcRedriveItem item = {.first = first, .count = count};
+	QcPurgeDead purged = {.lane = LANE};
+	QcPurgeDeadItem range = {.first = first, .count = count};
+
+	if (redrive)
+	{
+		machine_op_push(&m, 101, 1, count);
+		machine_op_effect(&m, QC_EFFECT_REDRIVE, &redriven, &item, sizeof(item), 1);
+	}
+	else
+		machine_op_effect(&m, QC_EFFECT_PURGE_DEAD, &purged, &range, sizeof(range), 1);
+	return machine_log(&m, xid, false, NULL);
+}
+
+/* Letters leave when the entry is committed, and stay when it is not; over a checkpoint between. */
+static void
+test_leave(void)
+{
+	for (int way = 0; way < 8; way++)
+	{
+		bool		redrive = way & 1;
+		bool		committed = way & 2;
+		QcOpen	   *open;
+		uint64_t	seq;
+
+		begin();
+		for (uint64_t p = 0; p < 4; p++)
+			machine_settle(&m, reject(0, p), true);
+		open = leave(30, redrive, 1, 2);
+		seq = open->seq;
+		CHECK_U64(dead(), 4);
+		if (way & 4)
+			machine_reload(&m);
+		machine_settle(&m, qc_open_by_seq(m.st, seq), committed);
+		CHECK_U64(dead(), committed ? 2 : 4);
+		CHECK((item_at(1) == NULL) == committed);
+		CHECK((item_at(2) == NULL) == committed);
+		expect_item(0, QC_LANE_ITEM_LIVE, 0);
+		expect_item(3, QC_LANE_ITEM_LIVE, 3);
+		CHECK_U64(qc_queue_by_id(m.st, 1)->pushed, redrive && committed ? 7 : 5);
+		machine_reload(&m);
+		CHECK_U64(objects(), committed ? 2 : 4);
+		machine_end(&m);
+	}
+}
+
+/* A replay may settle the redrive before the rejection that made the letter: it is gone all the same, and not twice there. */
+static void
+test_leave_before_the_decision(void)
+{
+	QcOpen	   *rejected;
+	QcOpen	   *redriven;
+
+	begin();
+	rejected = reject(30, 2);
+	redriven = leave(0, true, 0, 1);
+	machine_settle(&m, redriven, true);
+	CHECK_U64(item_at(0)->state, QC_LANE_ITEM_GONE);
+	machine_settle(&m, rejected, true);
+	CHECK(item_at(0) == NULL);
+	CHECK_U64(dead(), 0);
+	CHECK(machine_slot(&m, 101, 2) == NULL);
+	machine_end(&m);
+}
+
 /* What a dead letter needs is promised before anything is logged. */
 static void
 test_full_memory_refuses(void)
@@ -303,6 +373,8 @@ main(void)
 	UNIT_RUN(test_removed_while_open);
 	UNIT_RUN(test_seek_with_stale_hint);
 	UNIT_RUN(test_drop_frees_items);
+	UNIT_RUN(test_leave);
+	UNIT_RUN(test_leave_before_the_decision);
 	UNIT_RUN(test_full_memory_refuses);
 	return unit_end();
 }
