@@ -12,6 +12,7 @@
 
 #include "qlog_guc.h"
 #include "qlog_hooks.h"
+#include "qlog_owned.h"
 #include "qlog_rmgr.h"
 #include "qlog_shmem.h"
 #include "qlog_xact.h"
@@ -33,6 +34,7 @@ _PG_init(void)
 	qlog_rmgr_init();
 	qlog_xact_init();
 	qlog_hooks_init();
+	qlog_owned_init();
 
 	/* pg_upgrade starts both clusters without anybody to serve. */
 	if (IsBinaryUpgrade)

@@ -68,6 +68,19 @@ qlog_acl_has(const QlogQueue *queue, Oid role, AclMode privileges, AclMaskHow ho
 }
 
 bool
+qlog_acl_names(const QlogQueue *queue, Oid role)
+{
+	if (queue->owner == role)
+		return true;
+	for (int i = 0; queue->acl != NULL && i < ACL_NUM(queue->acl); i++)
+	{
+		if (ACL_DAT(queue->acl)[i].ai_grantee == role)
+			return true;
+	}
+	return false;
+}
+
+bool
 qlog_acl_owns(const QlogQueue *queue)
 {
 	return GetUserId() == queue->owner || has_privs_of_role(GetUserId(), queue->owner);

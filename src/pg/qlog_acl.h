@@ -37,6 +37,9 @@ extern bool qlog_acl_owns(const QlogQueue *queue);
 /* Is the current role there to monitor the server? */
 extern bool qlog_acl_monitors(void);
 
+/* Does the role own the queue, or stand in its ACL? */
+extern bool qlog_acl_names(const QlogQueue *queue, Oid role);
+
 /* May the current role know about the queue: has it any privilege, or is it there to monitor the server? */
 extern bool qlog_acl_sees(const QlogQueue *queue);
 

@@ -18,7 +18,6 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/array.h"
 
 #include "qlog_list.h"
 #include "qlog_lookup.h"
@@ -83,19 +82,6 @@ is_newest(uint32 i)
 	return true;
 }
 
-static bool
-names_role(const QlogQueue *queue, Oid role)
-{
-	if (queue->owner == role)
-		return true;
-	for (int i = 0; queue->acl != NULL && i < ACL_NUM(queue->acl); i++)
-	{
-		if (ACL_DAT(queue->acl)[i].ai_grantee == role)
-			return true;
-	}
-	return false;
-}
-
 /* Queues of any database that will name the role when this transaction commits. */
 static uint32
 count_naming(Oid role)
@@ -112,7 +98,7 @@ count_naming(Oid role)
 			continue;
 		for (uint32 k = 0; k < n; k++)
 			naming -= ids[k] == change->queue.id;
-		naming += change->kind != QLOG_CHANGE_DROPPED && names_role(&change->queue, role);
+		naming += change->kind != QLOG_CHANGE_DROPPED && qlog_acl_names(&change->queue, role);
 	}
 	if (ids != NULL)
 		pfree(ids);
@@ -140,7 +126,7 @@ keep_role(Oid role)
 						GetUserNameFromId(role, false)),
 				 errdetail_plural("It owns or has privileges on %u queue.",
 								  "It owns or has privileges on %u queues.", n, n),
-				 errhint("Use queue_owner(), queue_revoke() or queue_drop() first; the view qlog_queues of each database lists them.")));
+				 errhint("Use DROP OWNED or REASSIGN OWNED, or queue_owner(), queue_revoke() and queue_drop(), in the database of the queues; the view qlog_queues of each database lists them.")));
 }
 
 static bool

@@ -1,0 +1,73 @@
+-- Owners: queue_owner, and roles that are dropped while queues name them.
+CREATE ROLE regress_qlog_a;
+CREATE ROLE regress_qlog_b;
+CREATE ROLE regress_qlog_c IN ROLE regress_qlog_a, regress_qlog_b;
+CREATE ROLE regress_qlog_d;
+DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO regress_qlog_a, regress_qlog_b', current_database()); END $$;
+SET ROLE regress_qlog_a;
+SELECT queue_create('owner 1'), queue_create('owner 2'), queue_create('owner 3');
+SELECT queue_grant('owner 1', 'regress_qlog_d', 'push');
+-- Who owns it may give it to a role that it may become.
+SELECT outcome($$SELECT queue_owner('owner 1', 'regress_qlog_b')$$);
+SET ROLE regress_qlog_b;
+SELECT outcome($$SELECT queue_owner('owner 1', 'regress_qlog_b')$$);
+SET ROLE regress_qlog_c;
+SELECT queue_owner('owner 1', 'regress_qlog_b');
+SELECT owner, acl FROM qlog_queues WHERE queue = 'owner 1';
+SELECT outcome($$SELECT queue_owner('owner 1', 'regress_qlog_c')$$);
+SELECT queue_owner('owner 1', 'regress_qlog_b');
+RESET ROLE;
+SET ROLE regress_qlog_a;
+SELECT outcome($$SELECT queue_peek('owner 1')$$);
+RESET ROLE;
+SELECT outcome($$SELECT queue_owner('owner 1', '-')$$);
+SELECT outcome($$SELECT queue_owner('owner 1', 4294967295)$$);
+SELECT outcome($$SELECT queue_owner('owner 1', 'no_such_role')$$);
+SELECT outcome($$SELECT queue_owner(NULL, 'regress_qlog_b')$$);
+SELECT outcome($$SELECT queue_owner('owner 1', NULL)$$);
+BEGIN;
+SELECT queue_owner('owner 1', 'regress_qlog_d');
+SELECT owner, acl FROM qlog_queues WHERE queue = 'owner 1';
+ROLLBACK;
+SELECT owner FROM qlog_queues WHERE queue = 'owner 1';
+
+-- A role that only has a privilege cannot be dropped either; what the transaction has changed counts.
+SELECT outcome('DROP ROLE regress_qlog_d');
+BEGIN;
+SELECT queue_revoke('owner 1', 'regress_qlog_d', 'all');
+DROP ROLE regress_qlog_d;
+ROLLBACK;
+BEGIN;
+SELECT queue_revoke('owner 1', 'regress_qlog_d', 'all');
+SELECT queue_grant('owner 2', 'regress_qlog_d', 'pop');
+SELECT outcome('DROP ROLE regress_qlog_d');
+ROLLBACK;
+BEGIN;
+SELECT queue_drop('owner 1');
+DROP ROLE regress_qlog_d;
+ROLLBACK;
+SELECT outcome('DROP ROLE regress_qlog_d');
+
+-- REASSIGN OWNED and DROP OWNED.
+REASSIGN OWNED BY regress_qlog_a TO regress_qlog_b;
+SELECT queue, owner FROM qlog_queues WHERE queue LIKE 'owner %';
+SELECT queue_grant('owner 2', 'regress_qlog_a', 'all');
+BEGIN;
+DROP OWNED BY regress_qlog_b, regress_qlog_a, regress_qlog_d;
+SELECT queue FROM qlog_queues WHERE queue LIKE 'owner %';
+ROLLBACK;
+DROP OWNED BY regress_qlog_d, regress_qlog_a;
+SELECT queue, unnest(acl)::text AS acl FROM qlog_queues WHERE queue LIKE 'owner %' ORDER BY 1, 2;
+DROP ROLE regress_qlog_d, regress_qlog_a;
+BEGIN;
+SELECT queue_rename('owner 3', 'owner 4');
+SET ROLE regress_qlog_b;
+SELECT queue_create('owner 5');
+RESET ROLE;
+DROP OWNED BY regress_qlog_b;
+COMMIT;
+SELECT queue FROM qlog_queues WHERE queue LIKE 'owner %';
+SET ROLE regress_qlog_c;
+SELECT outcome('DROP OWNED BY pg_monitor');
+RESET ROLE;
+DROP ROLE regress_qlog_b, regress_qlog_c;
