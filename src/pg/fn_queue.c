@@ -89,6 +89,7 @@ queue_drop(PG_FUNCTION_ARGS)
 	qlog_lock_name(name, ExclusiveLock);
 	if (!find_own(name, if_exists, &queue))
 		PG_RETURN_BOOL(false);
+	qlog_lock_queue(&queue);
 	qlog_drop_queue(&queue, name);
 	PG_RETURN_BOOL(true);
 }

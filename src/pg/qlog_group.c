@@ -125,7 +125,7 @@ qlog_group_make(const QlogQueue *queue, QlogName queue_name, QlogName name)
 		qlog_submit_catalog(QC_EFFECT_GROUP_CREATE, &create);
 	}
 	qlog_group_unlock(queue->id, name);
-	qlog_queue_release(queue_name);
+	qlog_queue_release(queue);
 }
 
 /* A partition whose messages must be asked where the group begins. */

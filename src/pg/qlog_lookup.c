@@ -34,7 +34,8 @@ typedef enum LockClass
 	LOCK_DATABASE = 0x7101,
 	LOCK_QUEUE,
 	LOCK_PARTITION,
-	LOCK_GROUP
+	LOCK_GROUP,
+	LOCK_QUEUE_ID
 } LockClass;
 
 typedef struct CacheKey
@@ -197,6 +198,14 @@ qlog_lock_name(QlogName name, LOCKMODE mode)
 
 	(void) LockAcquire(&database, RowExclusiveLock, false, false);
 	(void) LockAcquire(&tag, mode, false, false);
+}
+
+void
+qlog_lock_queue(const QlogQueue *queue)
+{
+	LOCKTAG		tag = lock_tag(LOCK_QUEUE_ID, MyDatabaseId, queue->id);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
 /* Copy out what functions need of a queue, without its ACL.  State lock. */
@@ -598,7 +607,7 @@ void
 qlog_queue_hold(const QlogQueue *queue, QlogName name)
 {
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
-	LOCKTAG		tag = queue_tag(name);
+	LOCKTAG		tag = lock_tag(LOCK_QUEUE_ID, MyDatabaseId, queue->id);
 	QcQueue    *found;
 	bool		live;
 
@@ -615,10 +624,10 @@ qlog_queue_hold(const QlogQueue *queue, QlogName name)
 }
 
 void
-qlog_queue_release(QlogName name)
+qlog_queue_release(const QlogQueue *queue)
 {
 	LOCKTAG		database = lock_tag(LOCK_DATABASE, MyDatabaseId, 0);
-	LOCKTAG		tag = queue_tag(name);
+	LOCKTAG		tag = lock_tag(LOCK_QUEUE_ID, MyDatabaseId, queue->id);
 
 	LockRelease(&tag, RowShareLock, false);
 	LockRelease(&database, RowExclusiveLock, false);
@@ -649,7 +658,7 @@ find_or_make_partition(const QlogQueue *queue, QlogName queue_name, QlogName nam
 		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
 	}
 	LockRelease(&tag, ExclusiveLock, false);
-	qlog_queue_release(queue_name);
+	qlog_queue_release(queue);
 	return id;
 }
 

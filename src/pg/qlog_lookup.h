@@ -61,12 +61,15 @@ extern int	qlog_queue_level(const QlogQueue *queue);
 /* Wait for others that change this name; the lock is kept until the transaction ends. */
 extern void qlog_lock_name(QlogName name, LOCKMODE mode);
 
+/* Wait for those who add something to the queue, by whatever name; kept until the transaction ends: before a drop. */
+extern void qlog_lock_queue(const QlogQueue *queue);
+
 /*
  * Lock a committed queue so that nobody drops it while something is added to it, whose entry could not be applied then.
  * 42704 when it is gone.
  */
 extern void qlog_queue_hold(const QlogQueue *queue, QlogName name);
-extern void qlog_queue_release(QlogName name);
+extern void qlog_queue_release(const QlogQueue *queue);
 
 /* Wait for others that change a consumer group of this name; kept until the transaction ends, or given back. */
 extern void qlog_group_lock(uint64 queue, QlogName name);

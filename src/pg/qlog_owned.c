@@ -62,6 +62,7 @@ drop_or_revoke(QlogListed *listed, Oid role, Oid new_owner)
 	(void) new_owner;
 	if (listed->queue.owner == role)
 	{
+		qlog_lock_queue(&listed->queue);
 		qlog_drop_queue(&listed->queue, listed->name);
 		return;
 	}
