@@ -11,6 +11,7 @@
 #include "storage/fd.h"
 #include "utils/guc.h"
 
+#include "qlog_fault.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_logfile.h"
@@ -162,6 +163,11 @@ define_strings(void)
 								   "Directory of the queues, below the data directory unless absolute.",
 								   NULL, &qlog_data_directory, "qlog", PGC_POSTMASTER,
 								   GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable("qlog.debug_fault",
+							   "Errors that files shall have, for tests.",
+							   NULL, &qlog_debug_fault, "", PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | GUC_SUPERUSER_ONLY,
+							   qlog_fault_check, qlog_fault_assign, NULL);
 	DefineCustomStringVariable("qlog.debug_stop",
 							   "Point at which a process stops for good, for crash tests.",
 							   NULL, &qlog_debug_stop, "", PGC_SUSET,

@@ -18,6 +18,7 @@
 #include "storage/fd.h"
 
 #include "qlog_compat.h"
+#include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_shmem.h"
@@ -96,11 +97,14 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 {
 	char		full[MAXPGPATH];
 	int			mode = PG_BINARY | ((flags & QC_OPEN_WRITE) ? O_RDWR : O_RDONLY);
+	int			fault = qlog_fault((flags & QC_OPEN_CREATE) ? QLOG_FAULT_CREATE : QLOG_FAULT_OPEN);
 	File		file;
 
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
+	if (fault != 0)
+		return fault;
 	if (flags & QC_OPEN_CREATE)
 		mode |= O_CREAT | O_EXCL;
 	errno = 0;
@@ -129,6 +133,8 @@ io_read(void *context, QcHandle handle, void *buf, size_t len, uint64_t position
 	*done = 0;
 	if (fd < 0)
 		return errno;
+	if (qlog_fault(QLOG_FAULT_READ) != 0)
+		return qlog_fault(QLOG_FAULT_READ);
 	while (*done < len)
 	{
 		ssize_t		n;
@@ -185,14 +191,40 @@ write_vector(int fd, struct iovec *iov, int n, off_t position)
 	return 0;
 }
 
+/*
+ * The error that a test has ordered for this write, 0 = none.  A write that lacks room has done a part; *nslices says
+ * which.
+ */
+static int
+write_fault(QcHandle handle, const QcIoSlice *slices, int *nslices, uint64_t position)
+{
+	uint64_t	end = position;
+
+	if (qlog_fault(QLOG_FAULT_WRITE) != 0)
+	{
+		*nslices = 0;
+		return qlog_fault(QLOG_FAULT_WRITE);
+	}
+	if (qlog_fault(QLOG_FAULT_EXTEND) == 0)
+		return 0;
+	for (int i = 0; i < *nslices; i++)
+		end += slices[i].len;
+	if (end <= (uint64_t) FileSize((File) handle))
+		return 0;
+	*nslices /= 2;
+	return qlog_fault(QLOG_FAULT_EXTEND);
+}
+
 static int
 io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
 {
 	int			fd = raw_descriptor(handle);
+	int			fault;
 
 	(void) context;
 	if (fd < 0)
 		return errno;
+	fault = write_fault(handle, slices, &nslices, position);
 	for (int i = 0; i < nslices;)
 	{
 		struct iovec iov[PG_IOV_MAX];
@@ -213,7 +245,7 @@ io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, u
 			return rc;
 		position += total;
 	}
-	return 0;
+	return fault;
 }
 
 /* Nobody may go on after a failed sync, see qlog_io.h. */
@@ -238,6 +270,8 @@ io_sync(void *context, QcHandle handle)
 	(void) context;
 	if (fd < 0)
 		return errno;
+	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
+		return qlog_fault(QLOG_FAULT_SYNC);
 	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
 	rc = pg_fdatasync(fd) == 0 ? 0 : errno;
 	pgstat_report_wait_end();
@@ -275,6 +309,8 @@ io_make_directory(void *context, const char *path)
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
+	if (qlog_fault(QLOG_FAULT_CREATE) != 0)
+		return qlog_fault(QLOG_FAULT_CREATE);
 	return MakePGDirectory(full) == 0 ? 0 : errno;
 }
 
@@ -297,6 +333,8 @@ io_sync_directory(void *context, const char *path)
 	char		full[MAXPGPATH];
 
 	(void) context;
+	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
+		return qlog_fault(QLOG_FAULT_SYNC);
 	return absolute(full, path) ? sync_absolute(full) : ENAMETOOLONG;
 }
 
@@ -434,6 +472,8 @@ qlog_io_syncfs(void)
 		return 0;
 	if (!syncfs_reliable())
 		return ENOSYS;
+	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
+		return qlog_fault(QLOG_FAULT_SYNC);
 	fd = BasicOpenFile(qlog_directory(), O_RDONLY | PG_BINARY);
 	if (fd < 0)
 		return errno;

@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 
+#include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
 
@@ -83,7 +84,9 @@ write_all(const void *bytes, size_t len)
 	{
 		ssize_t		n;
 
-		errno = 0;
+		errno = qlog_fault(QLOG_FAULT_STASH);
+		if (errno != 0)
+			fail("write");
 		n = pg_pwrite(stash_fd, from, len, stash_end);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
+#include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_stop.h"
@@ -198,6 +199,8 @@ put_batch(QlogWorker *worker, QcError *err)
 	qlog_flush(batch.mark.seq);
 	QLOG_STOP("checkpoint-before-apply");
 	status = follow_map_setting(err);
+	if (status == QC_OK && qlog_fault(QLOG_FAULT_STORE) != 0)
+		status = qc_error_sys(err, qlog_fault(QLOG_FAULT_STORE), "store", "could not write");
 	if (status == QC_OK)
 		status = qs_apply(store, batch.bytes, batch.len, err);
 	if (status != QC_OK)

@@ -1,0 +1,96 @@
+/*
+ * qlog_fault.c
+ *		The setting qlog.debug_fault: its text, and what it orders.
+ */
+#include "qlog_fault.h"
+
+char	   *qlog_debug_fault = NULL;
+int			qlog_fault_errno[QLOG_FAULT_COUNT];
+
+static const char *const places[] = {
+#define FAULT_NAME(name, text) text,
+	QLOG_FAULT_LIST(FAULT_NAME)
+#undef FAULT_NAME
+};
+
+typedef struct FaultError
+{
+	const char *name;
+	int			number;
+} FaultError;
+
+static const FaultError errors[] = {
+	{"EIO", EIO},
+	{"EMFILE", EMFILE},
+	{"ENOSPC", ENOSPC}
+};
+
+/* Is text, len bytes long, this word? */
+static bool
+is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && strncmp(text, word, len) == 0;
+}
+
+/* One item, "place=ERROR"; false when it is not. */
+static bool
+parse_item(const char *text, size_t len, int out[QLOG_FAULT_COUNT])
+{
+	const char *equals = memchr(text, '=', len);
+	int			number = 0;
+
+	if (equals == NULL)
+		return false;
+	for (size_t i = 0; i < lengthof(errors); i++)
+	{
+		if (is_word(equals + 1, len - (size_t) (equals + 1 - text), errors[i].name))
+			number = errors[i].number;
+	}
+	for (size_t i = 0; i < lengthof(places) && number != 0; i++)
+	{
+		if (is_word(text, (size_t) (equals - text), places[i]))
+		{
+			out[i] = number;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The whole list; false when something in it is none of its items. */
+static bool
+parse(const char *text, int out[QLOG_FAULT_COUNT])
+{
+	memset(out, 0, QLOG_FAULT_COUNT * sizeof(int));
+	text += strspn(text, ", ");
+	while (*text != '\0')
+	{
+		size_t		len = strcspn(text, ", ");
+
+		if (!parse_item(text, len, out))
+			return false;
+		text += len;
+		text += strspn(text, ", ");
+	}
+	return true;
+}
+
+bool
+qlog_fault_check(char **value, void **extra, GucSource source)
+{
+	int			ignored[QLOG_FAULT_COUNT];
+
+	(void) extra;
+	(void) source;
+	if (*value == NULL || parse(*value, ignored))
+		return true;
+	GUC_check_errdetail("Items are like \"sync=EIO\", with commas between them.");
+	return false;
+}
+
+void
+qlog_fault_assign(const char *value, void *extra)
+{
+	(void) extra;
+	(void) parse(value == NULL ? "" : value, qlog_fault_errno);
+}
