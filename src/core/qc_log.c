@@ -241,6 +241,41 @@ zero_fill(QcFiles *files, QcHandle handle, uint64_t from, uint64_t to)
 	return 0;
 }
 
+/*
+ * A file that stands where a new one is to be made may go only when it is what an attempt that failed half way has left:
+ * nothing but zeros behind the header.
+ */
+static QcStatus
+remove_leftover(const QcIo *io, const char *path, QcError *err)
+{
+	uint8_t		buf[16384];
+	uint64_t	at = QC_FILE_HEADER_SIZE;
+	size_t		done = 0;
+	QcHandle	handle;
+	int			rc = io->open(io->context, path, 0, &handle);
+
+	if (rc != 0)
+		return qc_error_sys(err, rc, path, "could not open log file");
+	do
+	{
+		rc = io->read(io->context, handle, buf, sizeof(buf), at, &done);
+		for (size_t i = 0; i < done && rc == 0; i++)
+		{
+			if (buf[i] == 0)
+				continue;
+			io->close(io->context, handle);
+			return qc_error_at(err, QC_DAMAGED, path, at + i,
+							   "log file holds something where there should be none yet");
+		}
+		at += done;
+	}
+	while (rc == 0 && done > 0);
+	io->close(io->context, handle);
+	if (rc == 0)
+		rc = io->unlink(io->context, path);
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not remove log file");
+}
+
 /* Create the file with a header that says it is not taken yet. */
 static QcStatus
 create_file(QcFiles *files, uint64_t log, uint64_t file, uint64_t first_seq, uint64_t allocated,
@@ -258,16 +293,13 @@ create_file(QcFiles *files, uint64_t log, uint64_t file, uint64_t first_seq, uin
 	qc_path_file(path, files->layout, log, file, "qlog");
 	qc_path_log(directory, files->layout, log);
 	rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
-
-	/*
-	 * Left over by an attempt that failed half way: nothing was appended to it, or the log would
-	 * know it.
-	 */
 	if (rc == EEXIST)
 	{
-		rc = io->unlink(io->context, path);
-		if (rc == 0)
-			rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
+		QcStatus	status = remove_leftover(io, path, err);
+
+		if (status != QC_OK)
+			return status;
+		rc = io->open(io->context, path, QC_OPEN_WRITE | QC_OPEN_CREATE, &handle);
 	}
 	if (rc != 0)
 		return qc_error_sys(err, rc, path, "could not create log file");

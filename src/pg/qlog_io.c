@@ -92,17 +92,29 @@ qlog_io_drop_cached(int fd)
 #endif
 }
 
+/* The error that a test has ordered for creating this name, 0 = none.  A name that exists has an error of its own. */
+static int
+create_fault(const char *full)
+{
+	struct stat st;
+
+	if (qlog_fault(QLOG_FAULT_CREATE) == 0 || lstat(full, &st) == 0)
+		return 0;
+	return qlog_fault(QLOG_FAULT_CREATE);
+}
+
 static int
 io_open(void *context, const char *path, int flags, QcHandle *handle)
 {
 	char		full[MAXPGPATH];
 	int			mode = PG_BINARY | ((flags & QC_OPEN_WRITE) ? O_RDWR : O_RDONLY);
-	int			fault = qlog_fault((flags & QC_OPEN_CREATE) ? QLOG_FAULT_CREATE : QLOG_FAULT_OPEN);
+	int			fault;
 	File		file;
 
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
+	fault = (flags & QC_OPEN_CREATE) ? create_fault(full) : qlog_fault(QLOG_FAULT_OPEN);
 	if (fault != 0)
 		return fault;
 	if (flags & QC_OPEN_CREATE)
@@ -309,8 +321,8 @@ io_make_directory(void *context, const char *path)
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
-	if (qlog_fault(QLOG_FAULT_CREATE) != 0)
-		return qlog_fault(QLOG_FAULT_CREATE);
+	if (create_fault(full) != 0)
+		return create_fault(full);
 	return MakePGDirectory(full) == 0 ? 0 : errno;
 }
 

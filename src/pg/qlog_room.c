@@ -82,23 +82,34 @@ qlog_credit(QcPlan *plan, QcError *err)
 	}
 }
 
+/* What was made of a log that is not to be goes again; where that fails, the next start retires the directory. */
+static void
+remove_half_made(uint64 log)
+{
+	QcError		ignored;
+
+	(void) qc_log_remove_files(qlog_files(), log, &ignored);
+}
+
 void
 qlog_log_make(uint64 log)
 {
-	QcLog	   *added;
+	QcLog	   *added = NULL;
 	QcError		err;
+	QcStatus	status;
 
 	qc_error_clear(&err);
-	if (qc_log_create_files(qlog_files(), log, QC_EXTEND_MIN, &err) != QC_OK)
-		qlog_report(ERROR, &err, "could not create the log of a queue");
-	qlog_lock_state();
-	added = qc_log_add(qlog_state, log, 1, QC_FILE_HEADER_SIZE, QC_EXTEND_MIN, false);
-	qlog_unlock_state();
+	status = qc_log_create_files(qlog_files(), log, QC_EXTEND_MIN, &err);
+	if (status == QC_OK)
+	{
+		qlog_lock_state();
+		added = qc_log_add(qlog_state, log, 1, QC_FILE_HEADER_SIZE, QC_EXTEND_MIN, false);
+		qlog_unlock_state();
+	}
 	if (added != NULL)
 		return;
-
-	/* The next start finds a directory that nobody knows and retires it; try to do so now. */
-	if (qc_log_remove_files(qlog_files(), log, &err) == QC_OK)
+	remove_half_made(log);
+	if (status == QC_OK)
 		(void) qc_error_set(&err, QC_FULL, "qlog.state_memory is full");
 	qlog_report(ERROR, &err, "could not create the log of a queue");
 }
