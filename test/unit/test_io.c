@@ -456,6 +456,44 @@ test_short_writes_are_continued(void)
 	posix_end(&place);
 }
 
+/* The same for reading. */
+ssize_t
+pread(int fd, void *buf, size_t len, off_t position)
+{
+	if (chop > 0 && ++chopped_calls % 3 == 0)
+	{
+		errno = EINTR;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, buf, chop > 0 && len > chop ? chop : len, position);
+}
+
+static void
+test_short_reads_are_continued(void)
+{
+	Place		place;
+	QcHandle	handle;
+	char		buf[40];
+	size_t		done;
+
+	posix_begin(&place);
+	make_file(place.io, "a", "0123456789abcdefghijklmnop");
+	handle = must_open(place.io, "a", 0);
+	for (chop = 1; chop <= 14; chop++)
+	{
+		int			before = chopped_calls;
+
+		CHECK_U64(place.io->read(place.io->context, handle, buf, 20, 3, &done), 0);
+		CHECK_BYTES(buf, done, "3456789abcdefghijklm", 20);
+		CHECK_U64(place.io->read(place.io->context, handle, buf, sizeof(buf), 3, &done), 0);
+		CHECK_BYTES(buf, done, "3456789abcdefghijklmnop", 23);
+		CHECK(chopped_calls > before + 4);
+	}
+	chop = 0;
+	place.io->close(place.io->context, handle);
+	posix_end(&place);
+}
+
 int
 main(void)
 {
@@ -474,5 +512,6 @@ main(void)
 	UNIT_RUN(test_fifo_is_refused);
 	UNIT_RUN(test_many_slices);
 	UNIT_RUN(test_short_writes_are_continued);
+	UNIT_RUN(test_short_reads_are_continued);
 	return unit_end();
 }

@@ -181,6 +181,17 @@ test_wrong_promise(void)
 	CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err), QC_DAMAGED);
 	CHECK_U64(qc_read_message(&cache, &right, 102, 41, &message, &created_at, &err), QC_DAMAGED);
 
+	/* a length that reaches into the next record, or stops short of the end */
+	(void) hand_solo(&hand, 1, 2, 101, 42, 2);
+	for (uint32_t size = right.size - 8; size <= right.size + 8; size += 4)
+	{
+		wrong = right;
+		wrong.size = size;
+		CHECK_U64(qc_read_message(&cache, &wrong, 101, 41, &message, &created_at, &err),
+				  size == right.size ? QC_OK : QC_DAMAGED);
+		qc_read_forget(&cache, 1, 0);
+	}
+
 	/* also after the right one is cached */
 	expect_message(&right, 101, 41);
 	CHECK_U64(qc_read_message(&cache, &right, 102, 41, &message, &created_at, &err), QC_DAMAGED);
@@ -357,6 +368,36 @@ test_growing_file(void)
 	end();
 }
 
+/* Positions are not confined to 31 bits, nor to 31 bits behind the first one of a file. */
+static void
+test_large_positions(void)
+{
+	static const uint64_t positions[] = {5, INT32_MAX - UINT64_C(1), UINT32_MAX - UINT64_C(1),
+		UINT64_C(1) << 33, UINT64_C(1) << 50, (UINT64_C(1) << 62) - 3};
+	uint32_t	n = sizeof(positions) / sizeof(positions[0]);
+
+	begin();
+	for (uint32_t i = 0; i < n; i++)
+		(void) hand_solo(&hand, 1, i + 1, 101, positions[i], 3);
+	for (int indexed = 0; indexed < 2; indexed++)
+	{
+		for (uint32_t i = 0; i < n; i++)
+		{
+			QcLocation	location;
+
+			expect_found(101, positions[i], 0, 1);
+			expect_found(101, positions[i] + 2, 0, 1);
+			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + 3, 0, &location, &err),
+					  QC_NOTFOUND);
+			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + (UINT64_C(1) << 32) + 1, 0,
+									 &location, &err), QC_NOTFOUND);
+		}
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+		qc_read_forget(&cache, 1, 0);
+	}
+	end();
+}
+
 /* More files than indexes are kept. */
 static void
 test_many_files(void)
@@ -460,6 +501,7 @@ main(void)
 	UNIT_RUN(test_index_is_used);
 	UNIT_RUN(test_wrong_index);
 	UNIT_RUN(test_growing_file);
+	UNIT_RUN(test_large_positions);
 	UNIT_RUN(test_many_files);
 	UNIT_RUN(test_locate_behind_damage);
 	UNIT_RUN(test_build_cut_short);
