@@ -1,0 +1,195 @@
+/*
+ * test_recover_files.c
+ *		Recovery and the files of a log: where replay begins, what opening costs, empty files, a log that is too short, bytes
+ *		that stand in the page cache only.
+ */
+#include "fixture.h"
+
+#include <string.h>
+
+/* Nothing of the process is left. */
+static void
+restart(void)
+{
+	qc_files_init(&hand.files, hand.io, QC_LAYOUT_FLAT);
+}
+
+/*
+ * The process is killed with records written and not synced.  They are read back and served; so they have been synced, and
+ * the power failure that follows takes none of them.
+ */
+static void
+test_unsynced_after_kill(void)
+{
+	static const SimLoss losses[] = {SIM_LOSE_ALL, SIM_RANDOM};
+	uint64_t	digest;
+
+	for (int i = 0; i < 2; i++)
+	{
+		fixture_begin();
+		hand_sync(&hand);
+		put_four();
+		hand_roll(&hand, 1);
+		(void) hand_solo(&hand, 1, 7, 101, 6, 2);
+		sim_disk_kill(hand.disk);
+		restart();
+		if (run_ok(&run, &hand, &server, NULL))
+		{
+			CHECK_U64(run.r.replayed, 7);
+			CHECK_U64(qc_ring_durable(run.ring), 7);
+			digest = state_digest(run.st);
+			run_end(&run);
+			sim_disk_reboot(hand.disk, losses[i], losses[i]);
+			restart();
+			CHECK(run_ok(&run, &hand, &server, NULL));
+			CHECK(!run.r.changed);
+			CHECK_U64(state_digest(run.st), digest);
+			expect_readable(&run, 1, 0, 8);
+		}
+		fixture_end();
+	}
+}
+
+/*
+ * A log that ends, at the boundary of a record, below what another one says was durable.  The other log is longer than this
+ * one ever was: the length of the longest says nothing.
+ */
+static void
+test_log_ends_below_durable(void)
+{
+	for (int how = 0; how < 2; how++)
+	{
+		QcHandle	handle;
+		uint64_t	tail;
+
+		fixture_begin();
+		put_four();
+		tail = hand_log(&hand, 1)->tail;
+		(void) hand_solo(&hand, 1, 7, 101, 6, 1);
+		hand.durable = 7;
+		for (uint64_t seq = 8; seq < 40; seq++)
+			(void) hand_solo(&hand, 2, seq, 102, seq - 6, 1);
+		CHECK_U64(qc_files_get(&hand.files, 1, 1, true, &handle, &run.err), QC_OK);
+		CHECK_U64(hand.io->truncate(hand.io->context, handle, tail), 0);
+		if (how == 1)
+			CHECK_U64(hand.io->truncate(hand.io->context, handle, HAND_ALLOCATED), 0);
+		run_refused(&hand, &server, NULL, QC_DAMAGED, NULL, 0);
+		hand_end(&hand);
+	}
+}
+
+/* A large record may have left an empty file behind: it is passed over, and what follows is replayed and found. */
+static void
+test_empty_file_between(void)
+{
+	fixture_begin();
+	put_four();
+	hand_roll(&hand, 1);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 7, 101, 6, 2);
+	hand_roll(&hand, 1);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 8, 101, 8, 2);
+	hand_sync(&hand);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		CHECK(!run.r.changed);
+		CHECK_U64(qc_log_by_id(run.st, 1)->file, 5);
+		expect_positions(&run, 1, 10, 10);
+		expect_readable(&run, 1, 0, 10);
+		expect_stable(NULL);
+	}
+	fixture_end();
+}
+
+/* Replay begins at the checkpoint's mark, in an older file, and goes through all that follow. */
+static void
+test_replay_from_mark_over_files(void)
+{
+	Rows		rows = {0};
+	RunOptions	options = {.rows = &rows};
+	uint64_t	seq = 7;
+
+	fixture_begin();
+	put_four();
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		rows_take(&rows, run.st);
+		run_end(&run);
+		for (int file = 1; file <= 4; file++)
+		{
+			for (int i = 0; i < 3; i++, seq++)
+				(void) hand_solo(&hand, 1, seq, 101, seq - 1, 1);
+			if (file < 4)
+				hand_roll(&hand, 1);
+		}
+		CHECK(run_ok(&run, &hand, &server, &options));
+		CHECK_U64(run.r.mark, 6);
+		CHECK_U64(run.r.replayed, 12);
+		expect_positions(&run, 1, 18, 18);
+		expect_readable(&run, 1, 0, 18);
+		expect_stable(&options);
+	}
+	rows_free(&rows);
+	fixture_end();
+}
+
+/* Reads and steps on the disk that opening takes when this many closed files lie below the mark. */
+static void
+cost_of_opening(int files, uint64_t *reads, uint64_t *steps)
+{
+	Rows		rows = {0};
+	RunOptions	options = {.rows = &rows};
+	uint64_t	seq = 7;
+
+	fixture_begin();
+	put_four();
+	for (int i = 0; i < files; i++)
+	{
+		for (int k = 0; k < 4; k++, seq++)
+			(void) hand_solo(&hand, 1, seq, 101, seq - 1, 1);
+		hand_roll(&hand, 1);
+	}
+	(void) hand_solo(&hand, 1, seq, 101, seq - 1, 1);
+	hand_sync(&hand);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		rows_take(&rows, run.st);
+		run_end(&run);
+		(void) hand_solo(&hand, 1, seq + 1, 101, seq, 1);
+		qc_files_close(&hand.files);
+		*reads = sim_disk_count(hand.disk, SIM_OP_READ);
+		*steps = sim_disk_steps(hand.disk);
+		CHECK(run_ok(&run, &hand, &server, &options));
+		CHECK_U64(run.r.replayed, 1);
+		*reads = sim_disk_count(hand.disk, SIM_OP_READ) - *reads;
+		*steps = sim_disk_steps(hand.disk) - *steps;
+	}
+	rows_free(&rows);
+	fixture_end();
+}
+
+/* What opening costs follows the tail, not the history. */
+static void
+test_cost_of_opening(void)
+{
+	uint64_t	reads[2] = {0};
+	uint64_t	steps[2] = {0};
+
+	cost_of_opening(1, &reads[0], &steps[0]);
+	cost_of_opening(60, &reads[1], &steps[1]);
+	CHECK(reads[0] > 0);
+	CHECK_U64(reads[1], reads[0]);
+	CHECK_U64(steps[1], steps[0]);
+}
+
+int
+main(void)
+{
+	UNIT_RUN(test_unsynced_after_kill);
+	UNIT_RUN(test_log_ends_below_durable);
+	UNIT_RUN(test_empty_file_between);
+	UNIT_RUN(test_replay_from_mark_over_files);
+	UNIT_RUN(test_cost_of_opening);
+	return unit_end();
+}
