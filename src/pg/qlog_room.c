@@ -11,6 +11,7 @@
 
 #include "qlog_guc.h"
 #include "qlog_report.h"
+#include "qlog_stop.h"
 
 /* Is the extension still the one that the log needs?	State lock. */
 static bool
@@ -35,6 +36,7 @@ qlog_extend(const QcExtend *extend, QcError *err)
 	qlog_lock_state();
 	wanted = still_wanted(extend);
 	qlog_unlock_state();
+	QLOG_STOP("extend-before-io");
 	if (wanted)
 		status = qc_log_extend_io(qlog_files(), extend, err);
 	if (wanted && status == QC_OK)

@@ -40,6 +40,7 @@
 #define PASSES_MAX		20		/* ... unless this many passes have not brought it down to them */
 #define REMOVE_MAX		64		/* logs removed per checkpoint */
 #define RETRY_MS		1000
+#define ROOM_MS			5000	/* until a start that lacked room on the disk is tried again */
 
 PGDLLEXPORT void qlog_checkpointer_main(Datum arg);
 
@@ -203,6 +204,13 @@ put_batch(QlogWorker *worker, QcError *err)
 		status = qc_error_sys(err, qlog_fault(QLOG_FAULT_STORE), "store", "could not write");
 	if (status == QC_OK)
 		status = qs_apply(store, batch.bytes, batch.len, err);
+
+	/* LMDB may refuse to go on after an error of I/O: it is opened anew for the next attempt. */
+	if (status == QC_IO && store != NULL)
+	{
+		qs_close(store);
+		store = NULL;
+	}
 	if (status != QC_OK)
 		return status;
 	QLOG_STOP("checkpoint-after-apply");
@@ -353,7 +361,10 @@ wake_workers(void)
 		qlog_worker_wake((QlogWorkerKind) i);
 }
 
-/* Recover and open the gate, or close it with the reason; qlog.allow_gap, set meanwhile, has it tried again. */
+/*
+ * Recover and open the gate, or close it with the reason.  It is tried again, in a new process, when qlog.allow_gap is set
+ * meanwhile, and after a while when there was no room.
+ */
 static void
 start(QlogWorker *worker)
 {
@@ -376,8 +387,9 @@ start(QlogWorker *worker)
 	qlog_gate_set(QLOG_GATE_FAILED, &err);
 	qlog_worker_state(worker, "failed");
 	allow_gap = qlog_allow_gap;
-	while (!qlog_worker_shutdown() && qlog_allow_gap <= allow_gap)
-		qlog_worker_sleep(-1);
+	do
+		qlog_worker_sleep(err.code == QC_NOSPACE ? ROOM_MS : -1);
+	while (!qlog_worker_shutdown() && err.code != QC_NOSPACE && qlog_allow_gap <= allow_gap);
 }
 
 /* This worker has ended and was started again, while the state lives on. */

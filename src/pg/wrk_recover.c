@@ -175,21 +175,21 @@ qlog_store_path(char path[MAXPGPATH])
 	snprintf(path, MAXPGPATH, "%s/store", qlog_directory());
 }
 
-/* A copied LMDB file may be torn: move it aside, the state is rebuilt from the logs. */
+/* Put the checkpoint aside as "store.<why>.<now>": the state is rebuilt from the logs. */
 static QcStatus
-put_store_aside(QcError *err)
+put_store_aside(const char *why, QcError *err)
 {
 	const QcIo *io = qlog_io();
 	char		aside[64];
 	int			rc;
 
-	snprintf(aside, sizeof(aside), "store.copied." UINT64_FORMAT, (uint64) qlog_now());
+	snprintf(aside, sizeof(aside), "store.%s." UINT64_FORMAT, why, (uint64) qlog_now());
 	rc = io->rename(io->context, "store", aside);
 	if (rc == 0)
 		rc = io->make_directory(io->context, "store");
 	if (rc == 0)
 		rc = io->sync_directory(io->context, "");
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not put the copied checkpoint aside");
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not put the checkpoint aside");
 }
 
 static QcStatus
@@ -213,6 +213,28 @@ load_store(QsStore **store, QcError *err)
 	if (status == QC_OK)
 		status = qc_rows_loaded(qlog_state, qlog_now(), qlog_monotonic(), err);
 	return status;
+}
+
+/*
+ * Load the checkpoint.  In a copy it may be torn, and a damaged one is as good as none: everything in it follows from
+ * the logs, and where they do not reach back to the beginning recovery refuses.
+ */
+static QcStatus
+load_checkpoint(bool copied, QsStore **store, QcError *err)
+{
+	QcStatus	status = copied ? put_store_aside("copied", err) : QC_OK;
+
+	if (status == QC_OK)
+		status = load_store(store, err);
+	if (status != QC_DAMAGED)
+		return status;
+	qlog_report(WARNING, err, "the checkpoint of qlog is damaged, it is put aside and rebuilt from the logs");
+	if (*store != NULL)
+		qs_close(*store);
+	*store = NULL;
+	qlog_shmem_reset();
+	status = put_store_aside("damaged", err);
+	return status == QC_OK ? load_store(store, err) : status;
 }
 
 /* Read the stash whole; NULL when there is none. */
@@ -379,12 +401,10 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	qlog_shmem_reset();
 	qlog_worker_state(worker, "recovering");
 	status = open_directory(&identity, err);
-	if (status == QC_OK && identity.copied)
-		status = put_store_aside(err);
 	if (status == QC_OK)
 	{
 		qlog_files()->layout = identity.layout;
-		status = load_store(store, err);
+		status = load_checkpoint(identity.copied, store, err);
 	}
 	if (status != QC_OK)
 		return status;
