@@ -370,6 +370,7 @@ start(QlogWorker *worker)
 {
 	QcError		err;
 	bool		allow_gap;
+	int64		again = INT64_MAX;
 
 	qc_error_clear(&err);
 	map_max = qlog_checkpoint_max_size;
@@ -387,9 +388,10 @@ start(QlogWorker *worker)
 	qlog_gate_set(QLOG_GATE_FAILED, &err);
 	qlog_worker_state(worker, "failed");
 	allow_gap = qlog_allow_gap;
-	do
+	if (err.code == QC_NOSPACE)
+		again = qlog_monotonic() + (int64) ROOM_MS * 1000;
+	while (!qlog_worker_shutdown() && qlog_allow_gap <= allow_gap && qlog_monotonic() < again)
 		qlog_worker_sleep(err.code == QC_NOSPACE ? ROOM_MS : -1);
-	while (!qlog_worker_shutdown() && err.code != QC_NOSPACE && qlog_allow_gap <= allow_gap);
 }
 
 /* This worker has ended and was started again, while the state lives on. */
