@@ -306,6 +306,10 @@ belongs_to_root(const Name *name)
 	static const char *const files[] = {"IDENTITY", "LOCK", QC_MARKER_NAME, NULL};
 	const char *const *list = name->is_directory ? directories : files;
 
+	/* checkpoints that were put aside */
+	if (name->is_directory && (strncmp(name->text, "store.copied.", 13) == 0 ||
+							   strncmp(name->text, "store.damaged.", 14) == 0))
+		return true;
 	while (*list != NULL && strcmp(*list, name->text) != 0)
 		list++;
 	return *list != NULL;

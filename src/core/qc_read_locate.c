@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,7 +237,26 @@ extend_index(QcReadCache *cache, Hop *hop, QcReadIndex *index, uint64_t file, Qc
 
 /* ---- .qidx files ---- */
 
-/* Read the whole .qidx into the index; QC_NOTFOUND when there is none. */
+/* Room for an index of this size; what was there is lost when it lacked. */
+static QcStatus
+make_room(QcReadCache *cache, QcReadIndex *index, size_t size, QcError *err)
+{
+	if (size <= index->cap)
+		return QC_OK;
+	if (index->bytes != NULL)
+		cache->release(cache->alloc_context, index->bytes);
+	index->cap = 0;
+	index->bytes = cache->alloc(cache->alloc_context, size);
+	if (index->bytes == NULL)
+		return no_memory(err);
+	index->cap = size;
+	return QC_OK;
+}
+
+/*
+ * Read the whole .qidx into the index.  QC_NOTFOUND: there is none, or none that can be read; all that it tells stands in
+ * the log file too.
+ */
 static QcStatus
 read_qidx(QcReadCache *cache, QcReadIndex *index, const char *path, uint64_t size_max, size_t *len,
 		  QcError *err)
@@ -244,29 +264,19 @@ read_qidx(QcReadCache *cache, QcReadIndex *index, const char *path, uint64_t siz
 	const QcIo *io = cache->files->io;
 	QcHandle	handle;
 	uint64_t	size = 0;
-	int			rc = io->open(io->context, path, 0, &handle);
+	QcStatus	status = QC_NOTFOUND;
 
 	*len = 0;
-	if (rc == ENOENT)
+	if (io->open(io->context, path, 0, &handle) != 0)
 		return QC_NOTFOUND;
-	if (rc != 0)
-		return qc_error_sys(err, rc, path, "could not open index");
-	rc = io->size(io->context, handle, &size);
-	if (rc == 0 && size > index->cap && size <= size_max)
-	{
-		if (index->bytes != NULL)
-			cache->release(cache->alloc_context, index->bytes);
-		index->cap = 0;
-		index->bytes = cache->alloc(cache->alloc_context, (size_t) size);
-		if (index->bytes != NULL)
-			index->cap = (size_t) size;
-	}
-	if (rc == 0 && size <= index->cap && size >= QC_IDX_HEADER_SIZE)
-		rc = io->read(io->context, handle, index->bytes, (size_t) size, 0, len);
+	if (io->size(io->context, handle, &size) == 0 && size >= QC_IDX_HEADER_SIZE &&
+		size <= size_max)
+		status = make_room(cache, index, (size_t) size, err);
+	if (status == QC_OK &&
+		io->read(io->context, handle, index->bytes, (size_t) size, 0, len) != 0)
+		status = QC_NOTFOUND;
 	io->close(io->context, handle);
-	if (rc != 0)
-		return qc_error_sys(err, rc, path, "could not read index");
-	return index->bytes == NULL && size <= size_max ? no_memory(err) : QC_OK;
+	return status;
 }
 
 /* Take the file's .qidx when it is right in itself and describes the log file up to its end. */
@@ -481,7 +491,11 @@ qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition, uint64_t po
 	if (status != QC_OK)
 		return status;
 	if (bad_file == 0)
-		return qc_error_set(err, QC_NOTFOUND, "no record holds the position");
+	{
+		qc_path_log(path, cache->files->layout, log);
+		return qc_error_at(err, QC_NOTFOUND, path, UINT64_MAX,
+						   "no record in its files holds position %" PRIu64, position);
+	}
 	qc_path_file(path, cache->files->layout, log, bad_file, "qlog");
 	return qc_error_at(err, QC_DAMAGED, path, first_bad, "records cannot be followed from here on");
 }

@@ -62,15 +62,16 @@ static bool
 parse(const char *text, int out[QLOG_FAULT_COUNT])
 {
 	memset(out, 0, QLOG_FAULT_COUNT * sizeof(int));
-	text += strspn(text, ", ");
-	while (*text != '\0')
+	text	  +=strspn(text, ", ");
+
+	while (*text !='\0')
 	{
 		size_t		len = strcspn(text, ", ");
 
 		if (!parse_item(text, len, out))
 			return false;
-		text += len;
-		text += strspn(text, ", ");
+		text	  +=len;
+		text	  +=strspn(text, ", ");
 	}
 	return true;
 }

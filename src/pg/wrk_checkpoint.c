@@ -311,12 +311,14 @@ work_until_due(QlogWorker *worker, int64 due)
 static void
 serve(QlogWorker *worker)
 {
+	bool		indexing = false;
+
 	while (!qlog_worker_shutdown())
 	{
 		int64		due = qlog_monotonic() + (int64) qlog_checkpoint_timeout * 1000;
 		bool		urgent;
 
-		if (!dirty(&urgent) && batch.len == 0)
+		if (!dirty(&urgent) && batch.len == 0 && !indexing)
 		{
 			rest(worker);
 			continue;
@@ -325,8 +327,7 @@ serve(QlogWorker *worker)
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
-		while (!qlog_worker_shutdown() && qlog_upkeep_index(worker))
-			 /* one file at a time */ ;
+		indexing = qlog_upkeep_index(worker);
 	}
 }
 

@@ -26,7 +26,7 @@ extern bool qlog_upkeep_dropped(void);
 extern bool qlog_upkeep_dedups(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 
-/* Write the .qidx of one closed file that has none yet. */
+/* Write the .qidx of closed files that have none, or none that looks right; some files of one log. */
 extern bool qlog_upkeep_index(QlogWorker *worker);
 
 /*

@@ -389,6 +389,16 @@ log_ready(const QcRecover *recover, int64 began)
 					recover->cut_bytes)));
 }
 
+/* Directories that this start has retired, unfinished creations among them.  What cannot go now goes at the next start. */
+static void
+sweep_retired(QcLayout layout)
+{
+	uint32_t	strays;
+	QcError		ignored;
+
+	(void) qc_dir_sweep(qlog_io(), layout, &strays, &ignored);
+}
+
 QcStatus
 qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 {
@@ -418,6 +428,8 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 		status = remove_stash(err);
 		QLOG_STOP("recovery-after-stash-removal");
 	}
+	if (status == QC_OK && recover.changed)
+		sweep_retired(identity.layout);
 	if (status == QC_OK)
 		status = rebuild_dedups(worker, err);
 	if (status == QC_OK)

@@ -18,6 +18,7 @@
 #include "../core/qc_dedup.h"
 #include "../core/qc_group.h"
 
+#define INDEX_MAX	32			/* closed files looked at per checkpoint */
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
 
 bool
@@ -125,18 +126,54 @@ find_closed(uint64 *log_id, uint64 *active, uint64 *seq)
 	return found;
 }
 
+/*
+ * Is there an index of the file, as far as its header and its size tell?  Of all closed files no more is looked at after
+ * a start; a reader checks the rest, and does without an index that is wrong.
+ */
 static bool
 has_index(uint64 log, uint64 file)
 {
 	const QcIo *io = qlog_io();
 	char		path[QC_PATH_MAX];
+	uint8		header[QC_IDX_HEADER_SIZE];
+	uint64		size = 0;
+	size_t		done = 0;
+	uint32		count;
 	QcHandle	handle;
+	QcError		err;
+	bool		right;
 
 	qc_path_file(path, qlog_files()->layout, log, file, "qidx");
 	if (io->open(io->context, path, 0, &handle) != 0)
 		return false;
+	qc_error_clear(&err);
+	right = io->size(io->context, handle, &size) == 0 &&
+		io->read(io->context, handle, header, sizeof(header), 0, &done) == 0 &&
+		done == sizeof(header) && qc_idx_count(header, file, &count, &err) == QC_OK &&
+		size == QC_IDX_HEADER_SIZE + (uint64) count * QC_IDX_ENTRY_SIZE;
 	io->close(io->context, handle);
-	return true;
+	if (!right)
+		ereport(LOG,
+				(errmsg("qlog: index \"%s\" is damaged and is made again", path)));
+	return right;
+}
+
+/*
+ * Its bytes up to seq may still stand in the ring.  A file without index is read whole when it is needed, no worse; one
+ * that is missing is an error of whoever needs it.
+ */
+static void
+make_index(QlogWorker *worker, uint64 log, uint64 file, uint64 seq)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (has_index(log, file) ||
+		(qlog_write_noerror(seq, &err) &&
+		 qc_read_build_idx(qlog_files(), log, file, &err) == QC_OK) ||
+		err.code == QC_MISSING)
+		return;
+	qlog_worker_error(worker, &err, "could not index a closed log file");
 }
 
 bool
@@ -147,7 +184,6 @@ qlog_upkeep_index(QlogWorker *worker)
 	uint64		seq;
 	Indexed    *known;
 	bool		seen;
-	QcError		err;
 
 	if (indexed == NULL)
 		make_indexed();
@@ -155,18 +191,9 @@ qlog_upkeep_index(QlogWorker *worker)
 		return false;
 	known = hash_search(indexed, &log, HASH_ENTER, &seen);
 	if (!seen)
-		known->file = active - 1;
-	qc_error_clear(&err);
-
-	/*
-	 * Its bytes may still stand in the ring.  A file without index is read whole when it is
-	 * needed, no worse.
-	 */
-	if (!has_index(log, known->file) &&
-		(!qlog_write_noerror(seq, &err) ||
-		 qc_read_build_idx(qlog_files(), log, known->file, &err) != QC_OK))
-		qlog_worker_error(worker, &err, "could not index a closed log file");
-	known->file++;
+		known->file = 1;
+	for (int i = 0; i < INDEX_MAX && known->file < active && !qlog_worker_shutdown(); i++)
+		make_index(worker, log, known->file++, seq);
 	return true;
 }
 

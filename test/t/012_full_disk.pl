@@ -1,5 +1,5 @@
 # A disk that is full, for real: the data directory of qlog stands on a small file system of its own. Mounting one takes a
-# user namespace; where there is none this is skipped, and 011_faults.pl orders the same errors.
+# user namespace; where there is none this is skipped, and 016_faults.pl orders the same errors.
 
 use strict;
 use warnings;

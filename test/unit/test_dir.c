@@ -433,6 +433,8 @@ test_sweep(void)
 	put_file("qlog/q0/r1.qlog", "x");
 	put_file("qlog/q0/r00000001.qlog.cut.17", "x");
 	CHECK_U64(io->make_directory(io->context, "qlog/q9.cut.17"), 0);
+	CHECK_U64(io->make_directory(io->context, "store.damaged.17"), 0);
+	CHECK_U64(io->make_directory(io->context, "store.copied.17"), 0);
 	CHECK_U64(io->make_directory(io->context, "qlog/lost+found"), 0);
 	CHECK_U64(io->make_directory(io->context, "qlog/q0/ignored"), 0);
 	digest = sim_disk_digest(disk);

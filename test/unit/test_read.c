@@ -6,6 +6,7 @@
 #include "qc_read.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,8 +344,60 @@ test_wrong_index(void)
 		hand.io->close(hand.io->context, handle);
 		qc_read_forget(&cache, 1, 0);
 		expect_found(101, 14, 0, 1);
+
+		/* in a process that has read nothing yet, too */
+		qc_read_end(&cache);
+		expect_found(101, 14, 0, 1);
 	}
 	end();
+}
+
+/* An I/O table that fails for indexes: with fail_open when one is opened, otherwise when it is read. */
+static bool fail_open;
+static QcHandle index_handle;
+
+static int
+open_but_indexes(void *context, const char *path, int flags, QcHandle *handle)
+{
+	bool		index = strstr(path, ".qidx") != NULL;
+	int			rc = index && fail_open ? EIO : hand.io->open(context, path, flags, handle);
+
+	if (index && rc == 0)
+		index_handle = *handle;
+	return rc;
+}
+
+static int
+read_but_indexes(void *context, QcHandle handle, void *buf, size_t len, uint64_t position,
+				 size_t *done)
+{
+	*done = 0;
+	return handle == index_handle ? EIO :
+		hand.io->read(context, handle, buf, len, position, done);
+}
+
+/* An index that cannot be read is as good as none: the log file has all that it tells. */
+static void
+test_unreadable_index(void)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		QcIo		failing;
+
+		begin();
+		put_three_files();
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+		failing = *hand.io;
+		failing.open = open_but_indexes;
+		failing.read = read_but_indexes;
+		fail_open = i == 0;
+		index_handle = -1;
+		hand.files.io = &failing;
+		expect_three_files(0);
+		CHECK((index_handle >= 0) == !fail_open);
+		hand.files.io = hand.io;
+		end();
+	}
 }
 
 /* The newest file grows while its index is cached. */
@@ -500,6 +553,7 @@ main(void)
 	UNIT_RUN(test_locate_with_index);
 	UNIT_RUN(test_index_is_used);
 	UNIT_RUN(test_wrong_index);
+	UNIT_RUN(test_unreadable_index);
 	UNIT_RUN(test_growing_file);
 	UNIT_RUN(test_large_positions);
 	UNIT_RUN(test_many_files);
