@@ -25,30 +25,30 @@ static const FaultError errors[] = {
 	{"ENOSPC", ENOSPC}
 };
 
-/* Is text, len bytes long, this word? */
+/* Are these len bytes this word? */
 static bool
-is_word(const char *text, size_t len, const char *word)
+is_word(const char *at, size_t len, const char *word)
 {
-	return strlen(word) == len && strncmp(text, word, len) == 0;
+	return strlen(word) == len && strncmp(at, word, len) == 0;
 }
 
 /* One item, "place=ERROR"; false when it is not. */
 static bool
-parse_item(const char *text, size_t len, int out[QLOG_FAULT_COUNT])
+parse_item(const char *at, size_t len, int out[QLOG_FAULT_COUNT])
 {
-	const char *equals = memchr(text, '=', len);
+	const char *equals = memchr(at, '=', len);
 	int			number = 0;
 
 	if (equals == NULL)
 		return false;
 	for (size_t i = 0; i < lengthof(errors); i++)
 	{
-		if (is_word(equals + 1, len - (size_t) (equals + 1 - text), errors[i].name))
+		if (is_word(equals + 1, len - (size_t) (equals + 1 - at), errors[i].name))
 			number = errors[i].number;
 	}
 	for (size_t i = 0; i < lengthof(places) && number != 0; i++)
 	{
-		if (is_word(text, (size_t) (equals - text), places[i]))
+		if (is_word(at, (size_t) (equals - at), places[i]))
 		{
 			out[i] = number;
 			return true;
@@ -59,19 +59,18 @@ parse_item(const char *text, size_t len, int out[QLOG_FAULT_COUNT])
 
 /* The whole list; false when something in it is none of its items. */
 static bool
-parse(const char *text, int out[QLOG_FAULT_COUNT])
+parse(const char *at, int out[QLOG_FAULT_COUNT])
 {
 	memset(out, 0, QLOG_FAULT_COUNT * sizeof(int));
-	text	  +=strspn(text, ", ");
-
-	while (*text !='\0')
+	at += strspn(at, ", ");
+	while (*at != '\0')
 	{
-		size_t		len = strcspn(text, ", ");
+		size_t		len = strcspn(at, ", ");
 
-		if (!parse_item(text, len, out))
+		if (!parse_item(at, len, out))
 			return false;
-		text	  +=len;
-		text	  +=strspn(text, ", ");
+		at += len;
+		at += strspn(at, ", ");
 	}
 	return true;
 }
