@@ -73,15 +73,6 @@ qc_error_sys(QcError *err, int sys_errno, const char *file, const char *what)
 	return code;
 }
 
-QcStatus
-qc_error_sync(QcError *err, int sys_errno, const char *file, const char *what)
-{
-	(void) qc_error_sys(err, sys_errno, file, what);
-	if (err != NULL)
-		err->code = QC_IO;
-	return QC_IO;
-}
-
 void
 qc_error_locate(QcError *err, const char *file, uint64_t position)
 {

@@ -70,12 +70,6 @@ extern QcStatus qc_error_at(QcError *err, QcStatus code, const char *file, uint6
  */
 extern QcStatus qc_error_sys(QcError *err, int sys_errno, const char *file, const char *what);
 
-/*
- * A failed sync: QC_IO whatever the reason, because what it should have saved is lost although it reads back and a second
- * sync succeeds; never an error after which the caller may simply try again, as it may when there is no room.
- */
-extern QcStatus qc_error_sync(QcError *err, int sys_errno, const char *file, const char *what);
-
 /* Add file and position to an error that has none yet. */
 extern void qc_error_locate(QcError *err, const char *file, uint64_t position);
 

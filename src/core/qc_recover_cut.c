@@ -87,7 +87,7 @@ sync_directory(QcRecovery *rc, const char *path, QcError *err)
 	const QcIo *io = rc->r->files->io;
 	int			error = io->sync_directory(io->context, path);
 
-	return error == 0 ? QC_OK : qc_error_sync(err, error, path, "could not sync directory");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not sync directory");
 }
 
 /* ---- one file ---- */
@@ -251,12 +251,11 @@ cut_file(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, QcError *er
 	error = io->truncate(io->context, handle, from);
 	if (error == 0)
 		error = write_zeros(io, handle, from, size);
+	if (error == 0)
+		error = io->sync(io->context, handle);
 	rc->r->cut_bytes += end - from;
 	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
-	if (error != 0)
-		return qc_error_sys(err, error, path, "could not cut log file");
-	error = io->sync(io->context, handle);
-	return error == 0 ? QC_OK : qc_error_sync(err, error, path, "could not sync log file");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not cut log file");
 }
 
 /* A file that begins behind the tail: renamed when it holds anything, otherwise removed. */

@@ -166,7 +166,6 @@ static QcStatus
 sync_file(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
 {
 	const QcIo *io = rc->r->files->io;
-	char		path[QC_PATH_MAX];
 	QcHandle	handle;
 	QcStatus	status = qc_files_get(rc->r->files, log, file, true, &handle, err);
 	int			error;
@@ -174,8 +173,7 @@ sync_file(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
 	if (status != QC_OK)
 		return status;
 	error = io->sync(io->context, handle);
-	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
-	return error == 0 ? QC_OK : qc_error_sync(err, error, path, "could not sync log file");
+	return error == 0 ? QC_OK : io_error(rc, log, file, error, "could not sync log file", err);
 }
 
 /* Sync the directories from the log's own upwards. */
@@ -196,7 +194,7 @@ sync_directories(QcRecovery *rc, uint64_t log, bool parents, QcError *err)
 			*slash = '\0';
 	}
 	while (error == 0 && parents && slash != NULL);
-	return error == 0 ? QC_OK : qc_error_sync(err, error, path, "could not sync directory");
+	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not sync directory");
 }
 
 /* All files of a log that may hold something from above the mark, or were made since. */

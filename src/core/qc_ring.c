@@ -409,7 +409,7 @@ qc_ring_sync_file(QcFiles *files, const QcDirtyFile *file, QcError *err)
 		char		path[QC_PATH_MAX];
 
 		qc_path_file(path, files->layout, file->log, file->file, "qlog");
-		return qc_error_sync(err, rc, path, "could not sync log file");
+		return qc_error_sys(err, rc, path, "could not sync log file");
 	}
 	return QC_OK;
 }

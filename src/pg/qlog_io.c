@@ -282,10 +282,10 @@ io_sync(void *context, QcHandle handle)
 	(void) context;
 	if (fd < 0)
 		return errno;
-	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
-		return qlog_fault(QLOG_FAULT_SYNC);
+	rc = qlog_fault(QLOG_FAULT_SYNC);
 	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
-	rc = pg_fdatasync(fd) == 0 ? 0 : errno;
+	if (rc == 0 && pg_fdatasync(fd) != 0)
+		rc = errno;
 	pgstat_report_wait_end();
 	return synced(rc, FilePathName((File) handle));
 }
@@ -334,7 +334,9 @@ sync_absolute(const char *full)
 
 	if (fd < 0)
 		return errno;
-	rc = pg_fsync(fd) == 0 ? 0 : errno;
+	rc = qlog_fault(QLOG_FAULT_SYNC);
+	if (rc == 0 && pg_fsync(fd) != 0)
+		rc = errno;
 	close(fd);
 	return synced(rc, full);
 }
@@ -345,8 +347,6 @@ io_sync_directory(void *context, const char *path)
 	char		full[MAXPGPATH];
 
 	(void) context;
-	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
-		return qlog_fault(QLOG_FAULT_SYNC);
 	return absolute(full, path) ? sync_absolute(full) : ENAMETOOLONG;
 }
 

@@ -8,10 +8,14 @@
 #include "qlog_commit.h"
 
 #include "miscadmin.h"
+#include "storage/condition_variable.h"
 
+#include "qlog_compat.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_stop.h"
+
+#define EXTEND_WAIT_MS 100		/* after which the lock is tried again, called or not */
 
 /* Is the extension still the one that the log needs?	State lock. */
 static bool
@@ -26,13 +30,27 @@ still_wanted(const QcExtend *extend)
 	return log->last_file == extend->file && log->last_allocated == extend->from;
 }
 
+/*
+ * Take the extend lock.  Its holder is at its I/O, and there is no saying how long that takes: whoever waits can be
+ * cancelled, which LWLockAcquire does not allow.
+ */
+static void
+lock_extend(void)
+{
+	ConditionVariablePrepareToSleep(&qlog_shared->extend_cv);
+	while (!LWLockConditionalAcquire(&qlog_shared->extend_lock, LW_EXCLUSIVE))
+		(void) ConditionVariableTimedSleep(&qlog_shared->extend_cv, EXTEND_WAIT_MS,
+										   QLOG_WAIT_EVENT("QlogExtend"));
+	ConditionVariableCancelSleep();
+}
+
 QcStatus
 qlog_extend(const QcExtend *extend, QcError *err)
 {
 	QcStatus	status = QC_OK;
 	bool		wanted;
 
-	LWLockAcquire(&qlog_shared->extend_lock, LW_EXCLUSIVE);
+	lock_extend();
 	qlog_lock_state();
 	wanted = still_wanted(extend);
 	qlog_unlock_state();
@@ -46,6 +64,7 @@ qlog_extend(const QcExtend *extend, QcError *err)
 		qlog_unlock_state();
 	}
 	LWLockRelease(&qlog_shared->extend_lock);
+	ConditionVariableBroadcast(&qlog_shared->extend_cv);
 	return status;
 }
 

@@ -106,6 +106,7 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->sync_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
+	ConditionVariableInit(&qlog_shared->extend_cv);
 	ConditionVariableInit(&qlog_shared->gate_cv);
 	ConditionVariableInit(&qlog_shared->dedup_cv);
 	qlog_shared->guard_office = qlog_shared->guard_called = -1;

@@ -65,6 +65,7 @@ typedef struct QlogShared
 	LWLock		extend_lock;
 
 	pg_atomic_uint32 gate;		/* QlogGate */
+	ConditionVariable extend_cv;	/* the extend lock has been released */
 	ConditionVariable gate_cv;
 	ConditionVariable dedup_cv; /* claims of dedup ids were given back or settled */
 	QcError		gate_error;		/* valid when the gate is FAILED */

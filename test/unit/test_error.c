@@ -46,12 +46,6 @@ test_system_errors(void)
 	CHECK_U64(err.sys_errno, EIO);
 	qc_error_format(&err, text, sizeof(text));
 	CHECK_STR(text, "could not write: a: Input/output error");
-
-	/* a failed sync is final, whatever the reason */
-	CHECK_U64(qc_error_sync(&err, ENOSPC, "a", "could not sync"), QC_IO);
-	CHECK_U64(err.code, QC_IO);
-	CHECK_U64(err.sys_errno, ENOSPC);
-	CHECK_U64(qc_error_sync(NULL, EIO, "a", "could not sync"), QC_IO);
 }
 
 static void

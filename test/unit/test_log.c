@@ -25,7 +25,7 @@ static QcError err;
 static void
 begin(uint64_t seed)
 {
-	QcStateConfig config = {4u << 20, 1u << 20, 100};
+	QcStateConfig config = {.state_bytes = 4u << 20, .index_bytes = 1u << 20, .max_slots = 100};
 
 	hand_begin(&hand, QC_LAYOUT_FLAT, seed);
 	(void) hand_log(&hand, 1);
