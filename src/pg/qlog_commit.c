@@ -186,12 +186,11 @@ qlog_commit_pre(QcPlan *plan)
 	pfree(body);
 }
 
-static void
-settle(QcPlan *plan, bool committed, uint64 lsn)
+void
+qlog_settle(QcRef open, bool committed, uint64 lsn)
 {
 	qlog_lock_state();
-	qc_open_settle(qlog_state, QC_AT(qlog_state, QcOpen, plan->open), committed, lsn,
-				   qlog_monotonic());
+	qc_open_settle(qlog_state, QC_AT(qlog_state, QcOpen, open), committed, lsn, qlog_monotonic());
 	qlog_unlock_state();
 }
 
@@ -201,14 +200,15 @@ qlog_commit_event(QcPlan *plan)
 	if (plan->xid != 0)
 	{
 		QLOG_STOP("commit-event-before-settle");
-		settle(plan, true, XactLastCommitEnd);
+		qlog_settle(plan->open, true, XactLastCommitEnd);
 		qlog_guard_wake();
 		return;
 	}
 	append(plan);
 	if (synchronous_commit > SYNCHRONOUS_COMMIT_OFF)
-		qlog_flush(plan->seq);
-	settle(plan, true, 0);
+		qlog_flush_and_settle(plan->seq, plan->open);
+	else
+		qlog_settle(plan->open, true, 0);
 }
 
 void
@@ -216,7 +216,7 @@ qlog_commit_abort(QcPlan *plan)
 {
 	if (plan->seq != 0)
 	{
-		settle(plan, false, 0);
+		qlog_settle(plan->open, false, 0);
 		qlog_guard_wake();
 	}
 	else if (plan->credited)

@@ -56,6 +56,12 @@ extern void qlog_write(uint64 seq);
 /* Everything up to seq is durable in every log it touches.	 Never raises: a failed sync is PANIC. */
 extern void qlog_flush(uint64 seq);
 
+/* The same, and the entry is settled as committed. */
+extern void qlog_flush_and_settle(uint64 seq, QcRef open);
+
+/* Settle an entry; lsn: where PostgreSQL's commit record ends.	 Never raises. */
+extern void qlog_settle(QcRef open, bool committed, uint64 lsn);
+
 /*
  * For workers, which do not raise for lack of room: as qlog_submit, QC_OK with small->plan.seq set, or 0 when choose
  * answered false.  Interruptible.

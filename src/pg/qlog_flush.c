@@ -2,20 +2,21 @@
  * qlog_flush.c
  *		Group commit: writing the ring to the files and syncing them, one process for all.
  *
- * Whoever needs something durable takes the sync lock, or waits for it with LWLockAcquireOrWait and finds, usually,
- * that the one before has synced its entry too.  The leader writes out everything that is filled (write lock), takes
- * the list of dirty files, syncs each with no lock but the sync lock held, and publishes.	Nobody depends on a worker.
+ * Whoever needs something durable leads, or is a follower of who does (qlog_leader.h).	The leader writes out everything
+ * that is filled (write lock), takes the list of dirty files, syncs each with no lock held, and publishes.	Nobody depends
+ * on a worker.
  *
  * A failed sync, or a write that fails where nothing may be raised, is PANIC: the files are in an unknown state, and
  * recovery finds out what was durable.
  */
-#include "qlog_commit.h"
+#include "qlog_leader.h"
 
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/procarray.h"
 #include "storage/s_lock.h"
 
+#include "qlog_commit.h"
 #include "qlog_compat.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
@@ -97,15 +98,6 @@ qlog_write(uint64 seq)
 		qlog_report(ERROR, &err, "could not write to the log");
 }
 
-/* What one flush did, for the counters. */
-typedef struct Flush
-{
-	uint64		seq;
-	uint64		entries;
-	uint32		syncs;
-	int64		us;
-} Flush;
-
 static void
 sync_one(const QcDirtyFile *file)
 {
@@ -118,7 +110,7 @@ sync_one(const QcDirtyFile *file)
 
 /* Sync these files, one by one or all at once. */
 static void
-sync_files(const QcDirtyFile *files, uint32 n, Flush *flush)
+sync_files(const QcDirtyFile *files, uint32 n, QlogFlushWork *work)
 {
 	bool		whole = qlog_sync_method == QLOG_SYNC_SYNCFS ||
 		(qlog_sync_method == QLOG_SYNC_AUTO && n >= SYNCFS_FROM);
@@ -129,7 +121,7 @@ sync_files(const QcDirtyFile *files, uint32 n, Flush *flush)
 
 		if (rc == 0)
 		{
-			flush->syncs++;
+			work->syncs++;
 			return;
 		}
 		if (rc != ENOSYS)
@@ -142,7 +134,7 @@ sync_files(const QcDirtyFile *files, uint32 n, Flush *flush)
 	}
 	for (uint32 i = 0; i < n; i++)
 		sync_one(&files[i]);
-	flush->syncs += n;
+	work->syncs += n;
 }
 
 /* Write out everything up to seq and take the first dirty files; PANIC when it cannot be written. */
@@ -166,22 +158,23 @@ write_and_take(uint64 seq, QcDirtyFile *files, uint64 *covered, bool *more)
 }
 
 /*
- * Make everything up to seq durable.  Sync lock, and a critical section: a failure half way would leave files that are
+ * Make everything up to seq durable.  Who leads, in a critical section: a failure half way would leave files that are
  * neither synced nor listed.
  */
 static void
-lead(uint64 seq, Flush *flush)
+lead(uint64 seq, QlogFlushWork *work)
 {
+	uint64		synced;
 	static QcDirtyFile files[FILES_AT_ONCE];
 	uint64		before = qc_ring_durable(qlog_ring);
 	int64		start = 0;
 	bool		more;
-	uint32		n = write_and_take(seq, files, &flush->seq, &more);
+	uint32		n = write_and_take(seq, files, &synced, &more);
 
 	QLOG_STOP("after-write-before-sync");
 	if (qlog_track_timing)
 		start = qlog_monotonic();
-	sync_files(files, n, flush);
+	sync_files(files, n, work);
 	while (more)
 	{
 		uint64		later;
@@ -191,31 +184,16 @@ lead(uint64 seq, Flush *flush)
 		 * publish.
 		 */
 		n = write_and_take(seq, files, &later, &more);
-		sync_files(files, n, flush);
+		sync_files(files, n, work);
 	}
 	if (qlog_track_timing)
-		flush->us = qlog_monotonic() - start;
-	flush->entries = flush->seq - before;
+		work->us = qlog_monotonic() - start;
+	work->entries = synced - before;
 	QLOG_STOP("after-sync");
-	qc_ring_publish(qlog_ring, flush->seq);
+	qc_ring_publish(qlog_ring, synced);
 }
 
-static void
-count_flush(const Flush *flush, uint64 waits)
-{
-	QcCounters *counters = &qlog_state->counters;
-
-	qlog_lock_state();
-	counters->fsyncs += flush->syncs;
-	counters->fsync_us += (uint64) flush->us;
-	counters->groups += flush->entries > 0;
-	counters->grouped += flush->entries;
-	counters->group_max = Max(counters->group_max, flush->entries);
-	counters->waits += waits;
-	qlog_unlock_state();
-}
-
-/* Give others the time to join, as CommitDelay does for the WAL.	Sync lock. */
+/* Give others the time to join, as CommitDelay does for the WAL. */
 static void
 delay_commit(void)
 {
@@ -223,32 +201,42 @@ delay_commit(void)
 		pg_usleep(qlog_commit_delay);
 }
 
+/* Lead: PANIC is what any failure becomes, and nothing is raised before the office has ended. */
+static void
+lead_group(uint64 seq, QcRef open)
+{
+	QlogFlushWork work = {0};
+
+	START_CRIT_SECTION();
+	if (qc_ring_durable(qlog_ring) < seq)
+	{
+		delay_commit();
+		QLOG_STOP("before-flush");
+		lead(seq, &work);
+	}
+	qlog_leader_end(open, &work);
+	END_CRIT_SECTION();
+}
+
 void
 qlog_flush(uint64 seq)
 {
-	static uint64 waits = 0;	/* of this process, not counted yet */
-	Flush		flush = {0};
+	if (qlog_leader_join(seq, 0) == QLOG_FLUSH_LEADS)
+		lead_group(seq, 0);
+}
 
-	while (qc_ring_durable(qlog_ring) < seq)
+void
+qlog_flush_and_settle(uint64 seq, QcRef open)
+{
+	switch (qlog_leader_join(seq, open))
 	{
-		if (!LWLockAcquireOrWait(&qlog_shared->sync_lock, LW_EXCLUSIVE))
-		{
-			waits++;
-			continue;
-		}
-		if (qc_ring_durable(qlog_ring) >= seq)
-		{
-			LWLockRelease(&qlog_shared->sync_lock);
+		case QLOG_FLUSH_LEADS:
+			lead_group(seq, open);
 			break;
-		}
-		delay_commit();
-		QLOG_STOP("before-flush");
-		START_CRIT_SECTION();
-		lead(seq, &flush);
-		END_CRIT_SECTION();
-		LWLockRelease(&qlog_shared->sync_lock);
-		count_flush(&flush, waits);
-		waits = 0;
-		break;
+		case QLOG_FLUSH_DURABLE:
+			qlog_settle(open, true, 0);
+			break;
+		case QLOG_FLUSH_SETTLED:
+			break;
 	}
 }

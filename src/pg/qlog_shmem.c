@@ -21,6 +21,7 @@
 
 #include "qlog_args.h"
 #include "qlog_compat.h"
+#include "qlog_leader.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
 #include "qlog_report.h"
@@ -68,6 +69,7 @@ shmem_request(void)
 	if (previous_request_hook != NULL)
 		previous_request_hook();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(QlogShared)));
+	RequestAddinShmemSpace(MAXALIGN(qlog_leader_size()));
 	RequestAddinShmemSpace(add_size(state_size(), PG_CACHE_LINE_SIZE));
 	RequestAddinShmemSpace(add_size(ring_size(), PG_CACHE_LINE_SIZE));
 }
@@ -103,8 +105,8 @@ init_shared(void)
 	memset(qlog_shared, 0, sizeof(QlogShared));
 	LWLockInitialize(&qlog_shared->state_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->write_lock, LWLockNewTrancheId());
-	LWLockInitialize(&qlog_shared->sync_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
+	qlog_shared->sync_tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
 	ConditionVariableInit(&qlog_shared->extend_cv);
 	ConditionVariableInit(&qlog_shared->gate_cv);
@@ -125,11 +127,15 @@ static void
 shmem_startup(void)
 {
 	bool		found;
+	bool		listed;
+	void	   *followers;
 
 	if (previous_startup_hook != NULL)
 		previous_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	qlog_shared = ShmemInitStruct("qlog", sizeof(QlogShared), &found);
+	followers = ShmemInitStruct("qlog followers", qlog_leader_size(), &listed);
+	qlog_leader_init(followers, !listed);
 	state_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog state",
 														  state_size() + PG_CACHE_LINE_SIZE, &found));
 	ring_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog buffers",
@@ -141,7 +147,7 @@ shmem_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 	LWLockRegisterTranche(qlog_shared->state_lock.tranche, "QlogState");
 	LWLockRegisterTranche(qlog_shared->write_lock.tranche, "QlogWrite");
-	LWLockRegisterTranche(qlog_shared->sync_lock.tranche, "QlogSync");
+	LWLockRegisterTranche(qlog_shared->sync_tranche, "QlogSync");
 	LWLockRegisterTranche(qlog_shared->extend_lock.tranche, "QlogExtend");
 }
 

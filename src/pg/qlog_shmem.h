@@ -2,15 +2,13 @@
  * qlog_shmem.h
  *		What all processes of a server share, and the locks that guard it.
  *
- * Lock order: state -> nothing.  write and sync are taken holding none; sync may be held while write is
- * taken and released, never the reverse.  extend is taken holding none and held over I/O (only those who
- * lack room wait for it); under it the state lock is taken briefly.
+ * Lock order: state -> nothing.  write is taken holding none.  extend is taken holding none and held over I/O (only those
+ * who lack room wait for it); under it the state lock is taken briefly.  The leader of group commit (qlog_leader.h) takes
+ * write and state one after the other.
  *
  *	 state	everything in QcState, log tails and credits, ring->head, guard flags.	 Short,
  *			never over I/O, palloc or a wait.  Exclusive to change, shared for views.
  *	 write	writing the ring out: ring->written, written_seq, dirty logs.
- *	 sync	one leader syncs dirty files and publishes durable_seq; followers wait for it with
- *			LWLockAcquireOrWait, as XLogFlush does.
  *	 extend zero-filling and creating log files.
  */
 #ifndef QLOG_SHMEM_H
@@ -61,8 +59,8 @@ typedef struct QlogShared
 {
 	LWLock		state_lock;
 	LWLock		write_lock;
-	LWLock		sync_lock;
 	LWLock		extend_lock;
+	int			sync_tranche;	/* under which waiting for a sync is shown */
 
 	pg_atomic_uint32 gate;		/* QlogGate */
 	ConditionVariable extend_cv;	/* the extend lock has been released */

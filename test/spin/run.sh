@@ -66,6 +66,20 @@ variant() {
 	report "variant $1 is caught: $3"
 }
 
+# The list of followers: quiet when nothing is wrong, a process that sleeps for ever or two leaders when something is.
+followers() {
+	rm -f pan pan.* out ./*.trail
+	nice spin -a -DVARIANT="$1" "$here/followers.pml" >out 2>&1 &&
+		nice "${CC:-gcc}" -w -O2 -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c >>out 2>&1 &&
+		nice ./pan -m5000 >>out 2>&1
+	if [ "$1" -eq 0 ]; then
+		grep -q 'errors: 0$' out && ! grep -Eq 'not completed|search depth too small|out of memory|rror:' out
+	else
+		grep -q 'errors: 1$' out && grep -Eq 'invalid end state|assertion violated' out
+	fi
+	report "followers, $2"
+}
+
 # A situation that the correct model must reach, or the search would prove little.
 witness() {
 	search "$2" 0 "$1" -O0
@@ -121,6 +135,12 @@ variant 80 5 "new epoch begins at the cut, not above what was restored"
 variant 90 6 "joint commits rely on the flag of another commit, not of a guard"
 variant 100 1 "recovery serves before it has synced"
 variant 110 5 "the stash goes before the verdicts are synced"
+
+followers 0 "correct model"
+followers 1 "variant 1 is caught: the next leader is told before nobody leads"
+followers 2 "variant 2 is caught: none of those left is told to lead"
+followers 3 "variant 3 is caught: those left are not listed again"
+followers 4 "variant 4 is caught: the last look at the list and the end of the office are two steps"
 
 echo "1..$count"
 [ $failed -eq 0 ]
