@@ -384,6 +384,7 @@ void
 qc_groups_follow(QcState *st, QcPartition *partition, bool promised)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
+	bool		all = true;
 
 	qc_partition_touch(st, partition);
 	if (partition->group_changes == queue->group_changes || partition->lane != QC_LANE_NONE)
@@ -394,8 +395,15 @@ qc_groups_follow(QcState *st, QcPartition *partition, bool promised)
 		uint32_t	used;
 
 		if (group->state == QC_GROUP_LIVE)
-			(void) qc_group_cursor(st, group, partition, promised, &used);
+			all = qc_group_cursor(st, group, partition, promised, &used) != NULL && all;
 	}
+
+	/*
+	 * One that stands where only the messages can tell has to be looked at again: these messages
+	 * may be gone before it is told, and then it begins with the next push.
+	 */
+	if (!all)
+		return;
 	partition->group_changes = queue->group_changes;
 	qc_dirty_partition(st, partition);
 }

@@ -363,6 +363,18 @@ load_lease(Row *row, QcError *err)
 	return QC_OK;
 }
 
+/* The lease of a group with this id; also of one that is gone, whose leases wait to be freed. */
+static QcLease *
+lease_of_group(QcState *st, uint64_t id, QcRef group)
+{
+	QcRef		ref = *qc_table_bucket(st, &st->lease_ids, qc_hash_id(id));
+	QcLease    *lease;
+
+	while ((lease = QC_AT(st, QcLease, ref)) != NULL && (lease->id != id || lease->group != group))
+		ref = lease->id_next;
+	return lease;
+}
+
 /* A run of slots with the same lease, attempt and state. */
 static QcStatus
 load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
@@ -374,7 +386,7 @@ load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
 	uint32_t	attempt = qc_get_u32(r);
 	int64_t		due = (int64_t) qc_get_u64(r);
 	uint8_t		cause = row->version >= 3 ? qc_get_u8(r) : 0;
-	QcLease    *lease = lease_id == 0 ? NULL : qc_lease_by_id(st, lease_id);
+	QcLease    *lease = lease_id == 0 ? NULL : lease_of_group(st, lease_id, cursor->group);
 	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
 
 	if (r->bad || (lease_id != 0 && lease == NULL))

@@ -15,6 +15,8 @@
 static void *memory[MEMORY_MAX];
 static uint32_t nmemory;
 static bool done;
+static uint32_t slots;
+static uint32_t leases;
 uint32_t	allocations_left = UINT32_MAX;
 QcOp		staged[STAGED_MAX];
 uint32_t	nstaged;
@@ -43,6 +45,12 @@ stage_free(uint32_t n)
 {
 	while (nmemory > n)
 		free(memory[--nmemory]);
+}
+
+void
+stage_undone(void)
+{
+	done = false;
 }
 
 void
@@ -145,8 +153,30 @@ stage_effect(QcEffectKind kind, const void *fixed, const void *items, size_t ite
 	};
 }
 
+void
+stage_bytes(const uint8_t *effect, size_t len)
+{
+	*next_op() = (QcOp)
+	{
+		.kind = QC_OP_EFFECT, .effect = effect, .effect_len = len
+	};
+}
+
+void
+stage_needs(uint32_t nslots, uint32_t nleases)
+{
+	slots = nslots;
+	leases = nleases;
+}
+
 QcStatus
 build(uint64_t xid, uint16_t flags, uint64_t segment)
 {
-	return qc_plan_build(&plan, staged, nstaged, xid, flags, segment, stage_alloc, NULL, &err);
+	QcStatus	status = qc_plan_build(&plan, staged, nstaged, xid, flags, segment, stage_alloc, NULL,
+									   &err);
+
+	plan.needs.nslots = slots;
+	plan.needs.nleases = leases;
+	slots = leases = 0;
+	return status;
 }

@@ -25,6 +25,7 @@ extern void stage_clear(void);
 
 /* The plan is done with: the next thing staged clears. */
 extern void stage_done(void);
+extern void stage_undone(void); /* it is not, after all */
 
 /* Pieces of memory given out, and giving back all but the first n. */
 extern uint32_t stage_allocated(void);
@@ -39,6 +40,12 @@ extern void stage_push(uint64_t partition, uint64_t log, uint64_t number, uint32
 extern void stage_dead(uint64_t lane, uint64_t log, uint64_t position);
 extern void stage_effect(QcEffectKind kind, const void *fixed, const void *items, size_t item_size,
 						 uint32_t n);
+
+/* An effect that is encoded already, whose bytes stay where they are. */
+extern void stage_bytes(const uint8_t *effect, size_t len);
+
+/* Objects that a delivery among the effects needs, for the next plan that is built. */
+extern void stage_needs(uint32_t nslots, uint32_t nleases);
 
 /* Build the plan of what is staged. */
 extern QcStatus build(uint64_t xid, uint16_t flags, uint64_t segment);
