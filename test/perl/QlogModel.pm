@@ -80,7 +80,7 @@ sub deliver
 		return "message $n of '$from' is " . ($state->{$n} // 'unknown') . ' and was delivered'
 		  unless delete $may{$n};
 		return "message $n delivered where $may[$i] comes next" if $from ne '' && $n != $may[$i];
-		my $expected = $attempts->{$n} + ($from eq '' || $i == 0 || $attempts->{$n} == 0 ? 1 : 0);
+		my $expected = $attempts->{$n} + 1;
 		return "attempt $attempt of message $n instead of $expected" if $attempt != $expected;
 	}
 	foreach my $row (@$rows)
@@ -124,15 +124,21 @@ sub finish
 	return;
 }
 
-# Given back: ready again, or dead when that was once too often.
+# Given back: ready again, or dead when that was once too often. In an ordered partition only the lowest one is charged with
+# the attempt.
 sub give_back
 {
 	my ($self, $lease, @ns) = @_;
+	my $ordered = $self->{leases}{$lease}{partition} ne '';
 	my $group = $self->_take_out($lease, @ns);
 
-	foreach my $n (@ns)
+	foreach my $i (0 .. $#ns)
 	{
-		my $exhausted = $self->{limit} >= 0 && $self->{attempts}{$group}{$n} > $self->{limit};
+		my $n = $ns[$i];
+		my $charged = $i == 0 || !$ordered;
+
+		$self->{attempts}{$group}{$n}-- unless $charged;
+		my $exhausted = $charged && $self->{limit} >= 0 && $self->{attempts}{$group}{$n} > $self->{limit};
 		$self->{state}{$group}{$n} = $exhausted ? 'dead' : 'ready';
 		push @{ $self->{deaths}{$group} }, $n if $exhausted;
 	}
