@@ -18,6 +18,7 @@
 #include "qlog_xact.h"
 #include "wrk_checkpoint.h"
 #include "wrk_guard.h"
+#include "wrk_sweeper.h"
 #include "wrk_timer.h"
 
 PG_MODULE_MAGIC;
@@ -42,4 +43,5 @@ _PG_init(void)
 	qlog_checkpointer_register();
 	qlog_guards_register();
 	qlog_timer_register();
+	qlog_sweeper_register();
 }
