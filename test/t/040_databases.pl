@@ -83,6 +83,13 @@ is(in_database('c', 'select string_agg(queue, \',\') from qlog_queues'), 'new', 
 in_database('c', 'drop extension qlog');
 $node->poll_sql("select count(*) = 3 from pg_ls_dir('qlog/qlog') f where f ~ '^q[1-9]'");
 
+# Where the extension is not installed nothing is different.
+$node->sql('create role plain_role; create database plain');
+in_database('plain', 'create table t(i int); drop table t; create schema s; create table s.t(i int); drop schema s cascade; drop extension plpgsql');
+in_database('plain', 'reassign owned by plain_role to postgres; drop owned by plain_role; drop role plain_role');
+$node->sql('drop database plain');
+pass('drops of all kinds in a database without the extension');
+
 # While the library is not loaded a database and roles go: nobody tells qlog.
 $node->sql(q{create role gone_owner; create role gone_push; create role stays;
 	select queue_create('owned', '{"lease": "5 min"}');
