@@ -150,12 +150,22 @@ COMMENT ON FUNCTION queue_ack(bigint, uuid[]) IS
 CREATE FUNCTION queue_nack(lease_id bigint, message_ids uuid[] DEFAULT NULL, retry_after interval DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_nack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_nack(bigint, uuid[], interval, text) IS
-'Gives messages of a lease back, at once and whatever becomes of the transaction; in an ordered partition the lowest one named and everything of the lease behind it. message_ids: NULL = all. retry_after: NULL or 0 = they can be taken again now. reason: logged. Returns how many; 0 when the lease is gone. Errors: 22004 NULL lease, 22023 negative retry_after or long reason, 25006.';
+'Gives messages of a lease back, at once and whatever becomes of the transaction; in an ordered partition the lowest one named and everything of the lease behind it. message_ids: NULL = all. retry_after: how long they wait; NULL = the option retry_delay of the queue, doubled with each time that the message has come back, up to retry_delay_max. A message that was delivered retry_limit times more than once goes to the dead letters instead; in an ordered partition only the lowest one is charged with the delivery. reason: logged, and kept with the dead letter. Returns how many; 0 when the lease is gone. Errors: 22004 NULL lease, 22023 negative retry_after or long reason, 25006.';
 
 CREATE FUNCTION queue_reject(lease_id bigint, message_ids uuid[] DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_reject' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_reject(bigint, uuid[], text) IS
-'Sends messages of a lease to the dead letters of the queue, with their payload, at COMMIT. message_ids: NULL = all. Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 22023 long reason, XX001 damaged file, 25006.';
+'Sends messages of a lease to the dead letters of its consumer group, with their payload, at COMMIT; with the option dead_letters off they are dropped. message_ids: NULL = all. reason: up to 1024 bytes, shown by qlog_dead_letters; NULL = "rejected". Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 22023 long reason, XX001 damaged file, 53100, 53200, 25006.';
+
+CREATE FUNCTION queue_redrive(queue text, consumer_group text DEFAULT NULL, batch int DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_redrive' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_redrive(text, text, int) IS
+'Moves dead letters of a consumer group, oldest first, back to the end of the partition that each comes from, at COMMIT. They keep id, headers and dedup id (which is not looked at again), their attempts begin anew, and every consumer group of the queue gets them. A partition that is gone meanwhile is made anew under its name. consumer_group: NULL or '''' = the default group. batch: at most so many messages, NULL = all; a transaction holds no more than qlog.max_transaction_bytes. Neither queue_pause() nor max_bytes hold them up. Another call for the same group waits until the transaction ends, so none is moved twice. Letters whose payload could not be read stay, with a WARNING. Returns how many. Errors: 42704 no such queue or group, 42501 without the privilege manage, 22004 NULL queue, 22023 batch below 1, 54000, 53100, 53200, XX001 damaged file, 25006.';
+
+CREATE FUNCTION queue_purge_dead(queue text, consumer_group text DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_purge_dead' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_purge_dead(text, text) IS
+'Removes the dead letters of a consumer group, at COMMIT; those that come meanwhile stay. consumer_group: NULL or '''' = the default group. Another call of it or of queue_redrive() for the same group waits until the transaction ends. Returns how many. Errors: 42704 no such queue or group, 42501 without the privilege manage, 22004 NULL queue, 53200, 25006.';
 
 CREATE FUNCTION queue_renew(lease_id bigint, lease interval DEFAULT NULL) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'queue_renew' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -195,12 +205,12 @@ CREATE FUNCTION qlog_stat_queues(OUT queue text, OUT ready bigint, OUT leased bi
                                  OUT pushed bigint, OUT popped bigint, OUT acked bigint, OUT nacked bigint, OUT expired bigint,
                                  OUT deduplicated bigint, OUT oldest_ready_age interval, OUT bytes bigint,
                                  OUT last_push timestamptz, OUT last_pop timestamptz, OUT waiting bigint, OUT wakeups bigint,
-                                 OUT live_bytes bigint) RETURNS SETOF record
+                                 OUT live_bytes bigint, OUT dropped bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record
@@ -209,6 +219,15 @@ COMMENT ON FUNCTION qlog_leases() IS 'Rows of the view qlog_leases.';
 CREATE VIEW qlog_leases AS SELECT * FROM qlog_leases();
 COMMENT ON VIEW qlog_leases IS
 'Leases on messages of queues that the role may use. consumer_group and partition: the default ones are named by the empty string. pid: the backend whose transaction took it and is still open. in_transaction: it cannot expire now, and leased_until is NULL.';
+
+CREATE FUNCTION qlog_dead_letters(OUT queue text, OUT consumer_group text, OUT partition text, OUT "position" bigint, OUT message_id uuid,
+                                  OUT attempts int, OUT reason text, OUT died_at timestamptz, OUT payload json, OUT payload_bytes bytea,
+                                  OUT headers json) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_dead_letters' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1000;
+COMMENT ON FUNCTION qlog_dead_letters() IS 'Rows of the view qlog_dead_letters.';
+CREATE VIEW qlog_dead_letters AS SELECT * FROM qlog_dead_letters();
+COMMENT ON VIEW qlog_dead_letters IS
+'Dead letters of queues that the role may use, oldest first in each consumer group (the default one is named by the empty string). partition and position: where the message was. attempts: how often it was delivered. reason: what its consumer said in queue_reject() or queue_nack(), otherwise what happened to it. died_at: when it became a dead letter. payload, payload_bytes, headers: NULL for roles without the privilege pop. A message whose record was damaged is here without id and payload, and reason tells the file and the place. Reads every letter of these queues.';
 
 CREATE FUNCTION qlog_stat_log(OUT entries bigint, OUT bytes bigint, OUT fsyncs bigint, OUT fsync_time double precision,
                               OUT group_size_avg double precision, OUT group_size_max bigint, OUT waits bigint, OUT durable_seq bigint,
@@ -239,5 +258,5 @@ COMMENT ON VIEW qlog_files IS
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() TO pg_monitor;
-GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_leases TO PUBLIC;
+GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_leases, qlog_dead_letters TO PUBLIC;
 GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files TO pg_monitor;

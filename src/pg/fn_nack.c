@@ -14,6 +14,8 @@
 #include "qlog_death.h"
 #include "qlog_guc.h"
 #include "qlog_lease.h"
+#include "qlog_lookup.h"
+#include "qlog_shmem.h"
 
 /* Arguments. */
 enum
@@ -218,6 +220,27 @@ plan_alloc(void *context, size_t size)
 }
 
 /*
+ * Is there a lane for the letters, if they are kept?  The first one of a group makes it, unless that could fail for lack of
+ * something: giving messages back must not fail for that.
+ */
+static bool
+have_lane(QlogDeaths *deaths, const QlogLease *lease)
+{
+	bool		room;
+
+	if (!deaths->keep || deaths->lane != 0)
+		return true;
+	qlog_lock_state();
+	room = qc_mem_reserve(&qlog_state->mem, QC_CLASS_PARTITION, 1, QC_URGENCY_ADDS);
+	if (room)
+		qc_mem_unreserve(&qlog_state->mem, QC_CLASS_PARTITION, 1);
+	qlog_unlock_state();
+	return room && pg_atomic_read_u32(&qlog_shared->store_full) == 0 &&
+		qlog_dead_lane(MyDatabaseId, deaths->queue, lease->queue_name, deaths->group, false,
+					   &deaths->lane);
+}
+
+/*
  * Give the messages back and send those to the dead letters that have come back too often, in one entry, with the reason
  * that the consumer gives.	false = there are none, or it cannot be done here and now: then they are only given back,
  * and the timer worker sends them.
@@ -234,7 +257,7 @@ nack_with_deaths(Answer *answer, const QlogLease *lease)
 	qlog_lock_state();
 	note_deaths(answer, lease);
 	qlog_unlock_state();
-	if (answer->deaths->n == 0 || (answer->deaths->keep && answer->deaths->lane == 0))
+	if (answer->deaths->n == 0 || !have_lane(answer->deaths, lease))
 		return false;
 	answer->deaths->reason = answer->nack.reason;
 	put_nack(answer, lease, &ops[0]);

@@ -35,7 +35,8 @@ typedef enum LockClass
 	LOCK_QUEUE,
 	LOCK_PARTITION,
 	LOCK_GROUP,
-	LOCK_QUEUE_ID
+	LOCK_QUEUE_ID,
+	LOCK_LANE
 } LockClass;
 
 typedef struct CacheKey
@@ -751,6 +752,14 @@ find_or_make_lane(uint64 queue, QlogName name, uint64 group, uint64 *lane)
 	*lane = create.partition = take_partition_id();
 	qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
 	return true;
+}
+
+void
+qlog_lock_lane(uint64 lane)
+{
+	LOCKTAG		tag = lock_tag(LOCK_LANE, MyDatabaseId, lane);
+
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 }
 
 bool

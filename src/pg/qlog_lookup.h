@@ -49,6 +49,9 @@ extern void qlog_partition_for_push(const QlogQueue *queue, QlogName queue_name,
 extern bool qlog_dead_lane(Oid database, uint64 queue, QlogName name, uint64 group, bool wait,
 						   uint64 *lane);
 
+/* Nobody else takes dead letters out of the lane until the transaction ends. */
+extern void qlog_lock_lane(uint64 lane);
+
 /* Id of the queue's lane for delayed messages, made when it is missing, as a partition is. */
 extern uint64 qlog_delay_lane(const QlogQueue *queue, QlogName queue_name);
 

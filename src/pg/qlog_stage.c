@@ -48,6 +48,7 @@ typedef struct Level
 	int			nest_level;
 	uint32		nops;
 	uint32		ndone;
+	uint32		ntaken;
 	uint32		ndedups;
 	uint32		nchanges;
 	uint32		ngroups;
@@ -220,6 +221,7 @@ enter(void)
 	level->nest_level = nest_level;
 	level->nops = qlog_stage.nops;
 	level->ndone = qlog_stage.ndone;
+	level->ntaken = qlog_stage.ntaken;
 	level->ndedups = qlog_stage.ndedups;
 	level->nchanges = qlog_stage.nchanges;
 	level->ngroups = qlog_stage.ngroups;
@@ -292,14 +294,14 @@ same_target(const QcOp *op, const QlogTarget *target)
 
 /* The last operation when this message can simply be put behind it, otherwise NULL. */
 static QcOp *
-open_push(const Level *level, const QlogTarget *target, size_t size)
+open_push(const Level *level, const QlogTarget *target, bool moved, size_t size)
 {
 	QcOp	   *op;
 
 	if (qlog_stage.nops == level->nops)
 		return NULL;
 	op = &qlog_stage.ops[qlog_stage.nops - 1].op;
-	if (qlog_stage.ops[qlog_stage.nops - 1].alone || !same_target(op, target) ||
+	if (qlog_stage.ops[qlog_stage.nops - 1].alone || !same_target(op, target) || op->moved != moved ||
 		op->level != target->level ||
 		!arena_follows(&frames, op->frames + op->frames_len, size) ||
 		!arena_follows(&hashes, op->hashes + (size_t) op->count * QC_HASH_SIZE, QC_HASH_SIZE))
@@ -329,17 +331,32 @@ put_message(QcOp *op, const QcMessage *message, size_t size)
 	qlog_stage.bytes += size + QC_HASH_SIZE;
 }
 
-void
-qlog_stage_message(const QlogTarget *target, const QcMessage *message)
+static void
+stage_message(const QlogTarget *target, const QcMessage *message, bool moved)
 {
 	uint64		size = qc_frame_size(message);
 	Level	   *level = enter_with(size + QC_HASH_SIZE);
-	QcOp	   *op = open_push(level, target, size);
+	QcOp	   *op = open_push(level, target, moved, size);
 
 	Assert(size > 0);
 	if (op == NULL)
+	{
 		op = add_push(target);
+		op->moved = moved;
+	}
 	put_message(op, message, size);
+}
+
+void
+qlog_stage_message(const QlogTarget *target, const QcMessage *message)
+{
+	stage_message(target, message, false);
+}
+
+void
+qlog_stage_moved(const QlogTarget *target, const QcMessage *message)
+{
+	stage_message(target, message, true);
 }
 
 /* Remember positions of a lease that end with the transaction. */
@@ -423,6 +440,52 @@ qlog_stage_drop(const QcDead *dead)
 	qc_effect_put(&w, QC_EFFECT_DEAD, dead, 0);
 	add_done(dead->lease, dead->partition, dead->position, 1);
 	Assert(!w.full);
+}
+
+/* Remember that these letters are taken. */
+static void
+add_taken(uint64 lane, uint64 first, uint32 count)
+{
+	qlog_stage.taken = grow(qlog_stage.taken, qlog_stage.ntaken, &qlog_stage.maxtaken,
+							sizeof(QlogTaken), 8);
+	qlog_stage.taken[qlog_stage.ntaken++] = (QlogTaken)
+	{
+		lane, first, count
+	};
+}
+
+void
+qlog_stage_redrive(uint64 lane, const QcRedriveItem *ranges, uint32 nranges)
+{
+	QcRedrive	redrive = {.lane = lane};
+
+	qlog_stage_items(0, QC_EFFECT_REDRIVE, &redrive, ranges, sizeof(*ranges), nranges);
+	for (uint32 i = 0; i < nranges; i++)
+		add_taken(lane, ranges[i].first, ranges[i].count);
+}
+
+void
+qlog_stage_purge_dead(uint64 lane, const QcPurgeDeadItem *ranges, uint32 nranges)
+{
+	QcPurgeDead purge = {.lane = lane};
+
+	qlog_stage_items(0, QC_EFFECT_PURGE_DEAD, &purge, ranges, sizeof(*ranges), nranges);
+	for (uint32 i = 0; i < nranges; i++)
+		add_taken(lane, ranges[i].first, ranges[i].count);
+}
+
+bool
+qlog_stage_is_taken(uint64 lane, uint64 position)
+{
+	for (uint32 i = qlog_stage.ntaken; i-- > 0;)
+	{
+		const QlogTaken *taken = &qlog_stage.taken[i];
+
+		if (taken->lane == lane && position >= taken->first &&
+			position - taken->first < taken->count)
+			return true;
+	}
+	return false;
 }
 
 void
@@ -649,6 +712,7 @@ qlog_stage_subabort(int nest_level)
 	Assert(level->nest_level == nest_level);
 	qlog_stage.nops = level->nops;
 	qlog_stage.ndone = level->ndone;
+	qlog_stage.ntaken = level->ntaken;
 	qlog_stage.ndedups = level->ndedups;
 	qlog_stage.nchanges = level->nchanges;
 	qlog_stage.ngroups = level->ngroups;

@@ -88,6 +88,14 @@ typedef struct QlogDone
 	uint32		count;
 } QlogDone;
 
+/* Dead letters, by their positions in a lane, that leave it. */
+typedef struct QlogTaken
+{
+	uint64		lane;
+	uint64		first;
+	uint32		count;
+} QlogTaken;
+
 /* A staged operation, and the queue it is for (0 = stays whatever happens to queues). */
 typedef struct QlogStaged
 {
@@ -122,6 +130,9 @@ typedef struct QlogStage
 	QlogDone   *done;
 	uint32		ndone;
 	uint32		maxdone;
+	QlogTaken  *taken;
+	uint32		ntaken;
+	uint32		maxtaken;
 	QlogDedup  *dedups;
 	uint32		ndedups;
 	uint32		maxdedups;
@@ -170,6 +181,16 @@ extern void qlog_stage_items(uint64 queue, QcEffectKind kind, const void *fixed,
 
 /* The leased position ends and its message is dropped: dead->lane is 0. */
 extern void qlog_stage_drop(const QcDead *dead);
+
+/* As a push of a message that the queue has already, elsewhere: neither pauses nor max_bytes hold it up. */
+extern void qlog_stage_moved(const QlogTarget *target, const QcMessage *message);
+
+/* Dead letters leave their lane, into partitions (copies have been staged) or for good. */
+extern void qlog_stage_redrive(uint64 lane, const QcRedriveItem *ranges, uint32 nranges);
+extern void qlog_stage_purge_dead(uint64 lane, const QcPurgeDeadItem *ranges, uint32 nranges);
+
+/* Has this transaction taken the dead letter out of the lane already? */
+extern bool qlog_stage_is_taken(uint64 lane, uint64 position);
 
 /* Any effect without items; queue: whose ops it belongs to. */
 extern void qlog_stage_effect(uint64 queue, QcEffectKind kind, const void *fixed);

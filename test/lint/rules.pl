@@ -213,6 +213,8 @@ rule('only qlog_compat.h tests PG_VERSION_NUM',
 rule('no unbounded or blocking libc call',
 	matches(qr/(?<![\w.>])((?:v?sprintf|strcpy|strcat|strtok|gets|system|popen|alloca|usleep|sleep)\s*\()/,
 		\@src));
+rule('no subtransaction of our own, which would fill the cache of those of PostgreSQL',
+	matches(qr/\b(BeginInternalSubTransaction|SPI_exec\w*)\s*\(/, \@pg));
 rule('no libc allocation in src/pg',
 	matches(qr/(?<![\w.>])((?:malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\()/, \@pg));
 rule('files are opened in qlog_io.c and qlog_stash.c only',
@@ -359,6 +361,22 @@ rule('no return or goto out of PG_TRY',
 		grep { !-e "test/isolation/expected/$_.out" } @specs);
 	rule('each expected isolation output has a spec',
 		grep { !$spec{ base($_) =~ s/\.out$//r } } grep { m{^test/isolation/expected/} } @tracked);
+}
+
+# test/CASES.md names tests as `file::words of it`; both must be there.
+{
+	my @found;
+	each_line(text_of('test/CASES.md'), sub {
+		my ($line, $number) = @_;
+		while ($line =~ /`([\w.\/-]+)::([^`]+)`/g)
+		{
+			my ($file, $words) = ($1, $2);
+			$file = "test/$file" unless -e $file;
+			push @found, "test/CASES.md:$number: $file does not say '$words'"
+			  unless -f $file && index(text_of($file), $words) >= 0;
+		}
+	});
+	rule('each test that test/CASES.md names is there', @found);
 }
 
 {

@@ -119,6 +119,8 @@ found_nothing(Pop *pop, QcState *st, const QcPopRequest *request)
 												qc_name_at(st, request->partition->name),
 												request->partition->name_len);
 	qc_wait_list(st, pop->client->p->number, &what);
+	if (qc_waiter(st, pop->client->p->number)->woken)
+		(void) sim_world_fail(pop->client->p->world, "who finds nothing is woken to look again");
 }
 
 /* Choose runs of messages. */

@@ -103,6 +103,13 @@ is($popped, 't', 'everything is popped once and acknowledged once');
 $node->kill9_everything;
 $node->start;
 is($node->sql("select count(*) from queue_pop('q', 10)"), '0', 'acknowledged messages stay away');
+
+# Commits of one session, one after the other: each has waited for a sync that began after it was written, so there are as
+# many syncs at least.
+my $syncs = $node->sql('select fsyncs from qlog_stat_log');
+$node->sql(join "\n", map { "select queue_push('q', '$_', 'p" . $_ % 2 . "');" } 1 .. 50);
+$node->poll_sql("select fsyncs >= $syncs + 50 from qlog_stat_log");
+pass('a sync for each commit');
 $node->stop;
 
 done_testing();

@@ -93,6 +93,8 @@ sub refused
 	isnt($rc, 0, "$name: refused");
 	like($err, $pattern, "$name: the reason is raised");
 	is($node->sql('select 1'), '1', "$name: the server itself runs");
+	like($node->sql(q{select state || ': ' || last_error from qlog_stat_workers where role = 'checkpointer'}),
+		qr/^failed: .*$pattern/, "$name: the view shows the reason");
 	$node->stop;
 	$mend->();
 	$node->start;
@@ -162,7 +164,15 @@ is($node->safe_psql('other', "select count(*) from queue_peek('q')"), '1', 'a qu
 is($node->sql("select count(*) from queue_peek('q')"), '5', 'does not share messages');
 $node->sql('create database copy template other');
 is($node->safe_psql('copy', 'select count(*) from qlog_queues'), '0', 'a database made from a template has no queues');
-$node->sql('drop database other');
+# Workers hold no connection that is in the way, and databases without the extension have nothing to do with queues.
+$node->sql('alter database other rename to another');
+is($node->safe_psql('another', "select count(*) from queue_peek('q')"), '1', 'a database is renamed with its queues');
+$node->sql('create database plain template template0');
+$node->safe_psql('plain', q{create schema s; create table s.t(i int); create role regress_plain; alter table s.t owner to regress_plain;
+	drop table s.t; drop schema s; drop role regress_plain; create extension btree_gist; drop extension btree_gist});
+pass('DROP of tables, schemas, roles and extensions in a database without the extension');
+$node->sql('drop database plain');
+$node->sql('drop database another');
 $node->wait_until(sub { !-d "$dir/qlog/q2" }, 'the files of a dropped database to go');
 pass('DROP DATABASE removes the queues and their files');
 $node->sql('drop extension qlog');

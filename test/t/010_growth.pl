@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use File::Find ();
 use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
@@ -41,6 +42,12 @@ cmp_ok($descriptors, '<', 200, "descriptors stay bounded over a thousand queues 
 is($node->sql(q{select sum((select count(*) from queue_pop('many' || i))) from generate_series(1, 1000) i}), '1000',
 	'every one of them can be read');
 
+# Room is made for queues that are used, not for those that there are.
+my @logs = split /\n/, $node->sql(q{select log_id from qlog_queues where queue like 'many%'});
+my $bytes = 0;
+$bytes += -s $_ foreach map { glob $node->log_dir($_) . '/*' } @logs;
+is($bytes, 65536 * @logs, 'a queue that holds one message takes 64 KiB');
+
 # Idle: no CPU, no writes. Times in clock ticks over three seconds, of our workers.
 $node->sql('select pg_sleep(3)');
 my @workers = split /\n/, $node->sql('select pid from qlog_stat_workers where pid is not null');
@@ -68,13 +75,36 @@ sub switches
 	}
 	return $sum;
 }
+
+# Bytes that the workers have handed to the system, and every file of the directory with its size and time.
+sub written
+{
+	my $sum = 0;
+
+	foreach my $pid (@workers)
+	{
+		$sum += $1 if slurp_file("/proc/$pid/io") =~ /^wchar:\s+(\d+)/m;
+	}
+	return $sum;
+}
+
+sub files
+{
+	my @found;
+
+	File::Find::find({ no_chdir => 1, wanted => sub { push @found, join ' ', $_, (stat $_)[ 7, 9, 10 ] if -f $_ } }, $node->qlog_dir);
+	return join "\n", sort @found;
+}
+my ($written, $files) = (written(), files());
 my $log = $node->sql('select entries || \' \' || fsyncs || \' \' || durable_seq from qlog_stat_log');
 my ($ticks, $switches) = (ticks(), switches());
 sleep 3;
 cmp_ok(ticks() - $ticks, '<=', 1, 'the workers of an idle server use no CPU');
 cmp_ok(switches() - $switches, '<=', 15, 'and hardly wake up');
 is($node->sql('select entries || \' \' || fsyncs || \' \' || durable_seq from qlog_stat_log'), $log,
-	'an idle server writes nothing');
+	'an idle server logs nothing');
+is(written(), $written, 'its workers write nothing');
+is(files(), $files, 'and no file is touched');
 $node->stop;
 
 done_testing();

@@ -57,6 +57,9 @@ sub restart
 	$node->sql(q{begin; insert into t values (1); select queue_push('a', '"undone"'); rollback});
 	is($node->sql(q{select count(*) > 0 from qlog_stat_queues}), 't', 'a stalled sync: views are shown');
 
+	is($node->sql('select checkpoint_seq <= durable_seq from qlog_stat_log'), 't',
+		'a stalled sync: the mark does not pass what is durable');
+
 	# Who waits for it can be seen waiting and can be ended from outside by an immediate stop only, as for the WAL.
 	my $waits = IPC::Run::start(
 		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', q{select queue_push('b', '"waits"')} ],

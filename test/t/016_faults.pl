@@ -64,7 +64,7 @@ sub logs { return join ' ', sort map { m{/(q\d+[^/]*)$} } glob "$dir/qlog/q*" }
 # Text of this many characters that does not shrink.
 $node->sql(q{create function noise(n int) returns text language sql as
 	$$ select coalesce(string_agg(md5(random()::text), ''), '') from generate_series(1, n / 32) $$});
-$node->sql(q{select queue_create('a'); select queue_create('b'); select queue_create('j'); create table t(n int primary key);
+$node->sql(q{select queue_create('a'); select queue_create('b', '{"retry_limit": -1}'); select queue_create('j'); create table t(n int primary key);
 	select queue_push('b', i::text) from generate_series(1, 50) i});
 $node->sql(joint_sql()) for 1 .. 3;
 is($node->sqlstate("set qlog.debug_fault = 'sync=EWHAT'"), '22023', 'an order that nobody understands is refused');

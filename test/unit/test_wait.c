@@ -440,6 +440,10 @@ look(Chaos *chaos, uint32_t i, bool may_list)
 		p->waits = may_list && lease == 0;
 		if (lease != 0)
 			keep(chaos, lease);
+
+		/* Or it would look again and again. */
+		else if (p->waits)
+			CHECK_U64(qc_waiter(w.st, i)->state, QC_WAITER_LISTED);
 	}
 }
 
