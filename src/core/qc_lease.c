@@ -270,11 +270,24 @@ release_answered(QcState *st, QcLease *lease, const QcReturn *how)
 	}
 }
 
+/* Lowest position that the lease holds of the cursor. */
+static uint64_t
+lowest_of(QcState *st, const QcLease *lease, const QcCursor *cursor)
+{
+	QcRef		of_lease = QC_REF(st, lease);
+	const QcSlot *slot = QC_AT(st, QcSlot, cursor->slots.head);
+
+	while (slot->lease != of_lease)
+		slot = QC_AT(st, QcSlot, slot->of_cursor.next);
+	return slot->position;
+}
+
 void
 qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn *how)
 {
 	QcQueue    *queue = QC_AT(st, QcQueue, lease->queue);
 	QcCursor   *last = NULL;
+	uint64_t	lowest = 0;
 	QcRef		ref;
 
 	if (messages < lease->nslots)
@@ -285,15 +298,16 @@ qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn 
 		qc_dirty_queue(st, queue);
 	}
 
-	/* Partition by partition, positions ascending. */
+	/* Partition by partition, in the order of the delivery, which need not be that of positions. */
 	while ((ref = lease->slots.head) != 0)
 	{
 		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
 		QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
-		bool		lowest = cursor != last;
 
+		if (cursor != last)
+			lowest = lowest_of(st, lease, cursor);
 		detach(st, lease, slot);
-		qc_cursor_put_back(st, cursor, slot, how, lowest ||
+		qc_cursor_put_back(st, cursor, slot, how, slot->position == lowest ||
 						   !qc_partition_ordered(st, QC_AT(st, QcPartition, cursor->partition)));
 		qc_cursor_refresh(st, cursor);
 		last = cursor;

@@ -157,11 +157,13 @@ qc_purge_queue(QcState *st, QcQueue *queue, const QcEffect *kept)
 	{
 		group->ready.head = group->ready.tail = 0;
 		group->nready = group->nwaiting = group->unscanned = 0;
+
+		/*
+		 * What is kept because it is not decided stands in partitions that the group may not have
+		 * looked at: its rule goes on to say where it begins there.
+		 */
 		if (qc_group_scanning(group))
-			queue->nscanning--;
-		if (group->state == QC_GROUP_LIVE)
-			group->start = QC_START_NEW;
-		group->scan = 0;
+			group->scan = queue->partitions.head;
 		qc_dirty_group(st, group);
 	}
 	queue->visible = 0;
