@@ -192,28 +192,52 @@ qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_leng
 	return QC_OK;
 }
 
-bool
-qc_idx_find(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
+/* Does the entry begin at or before the position? */
+static bool
+begins_before(const uint8_t *at, uint64_t partition, uint64_t position)
+{
+	uint64_t	at_partition = qc_load_u64(at);
+
+	return at_partition < partition ||
+		(at_partition == partition && qc_load_u64(at + 8) <= position);
+}
+
+QcIdxSide
+qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
 			QcIdxEntry *found)
 {
 	uint32_t	low = 0;
 	uint32_t	high = count;
+	bool		before;
+	bool		behind;
 
-	/* low becomes the number of entries that start at or before the position */
+	/* low becomes the number of entries that begin at or before the position */
 	while (low < high)
 	{
 		uint32_t	middle = low + (high - low) / 2;
-		const uint8_t *at = entries + (size_t) middle * QC_IDX_ENTRY_SIZE;
-		uint64_t	at_partition = qc_load_u64(at);
 
-		if (at_partition < partition ||
-			(at_partition == partition && qc_load_u64(at + 8) <= position))
+		if (begins_before(entries + (size_t) middle * QC_IDX_ENTRY_SIZE, partition, position))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return false;
-	qc_idx_entry_decode(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE, found);
-	return found->partition == partition && position < found->end;
+	before = low > 0 &&
+		qc_load_u64(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE) == partition;
+	behind = low < count && qc_load_u64(entries + (size_t) low * QC_IDX_ENTRY_SIZE) == partition;
+	if (before)
+	{
+		qc_idx_entry_decode(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE, found);
+		if (position < found->end)
+			return QC_IDX_HERE;
+	}
+	if (before)
+		return behind ? QC_IDX_GAP : QC_IDX_LATER;
+	return behind ? QC_IDX_EARLIER : QC_IDX_NOWHERE;
+}
+
+bool
+qc_idx_find(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
+			QcIdxEntry *found)
+{
+	return qc_idx_seek(entries, count, partition, position, found) == QC_IDX_HERE;
 }

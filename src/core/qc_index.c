@@ -142,6 +142,9 @@ qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hin
 	location->file = 0;
 	if (entry == NULL)
 	{
+		const QcLog *log = QC_AT(st, QcLog, queue->log);
+
+		location->last_file = log == NULL ? 0 : log->index_file;
 		*hint = 0;
 		return false;
 	}

@@ -33,6 +33,8 @@ typedef struct QcLocation
 	uint32_t	size;
 	uint32_t	count;
 	uint64_t	first;
+	uint64_t	last_file;		/* file = 0: the record is in no file newer than this one; 0 = not
+								 * known */
 } QcLocation;
 
 /* Add a record out of promised entries (or false when none was promised and the budget is full). */
@@ -47,7 +49,7 @@ extern bool qc_index_add_older(QcState *st, QcLog *log, QcPartition *partition, 
 /*
  * Find the record of a position.  The search begins at *hint, which may be stale or 0, when that is
  * nearer than the ends of the chain and the cursor; it is set to what was found (0 otherwise).
- * false = not in memory; *location then names only the log.
+ * false = not in memory; *location then names only the log and where to search at the most.
  */
 extern bool qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hint,
 						  QcLocation *location);

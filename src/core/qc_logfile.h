@@ -89,7 +89,21 @@ extern QcStatus qc_idx_count(const uint8_t header[QC_IDX_HEADER_SIZE], uint64_t 
 extern QcStatus qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_length,
 							 uint32_t *count, QcError *err);
 
-/* The entry that holds the position, by binary search over the entries (checked before); false = none. */
+/* Where a position is as seen from the index of one file; positions of a partition ascend over files. */
+typedef enum QcIdxSide
+{
+	QC_IDX_NOWHERE,				/* the file has no record of the partition */
+	QC_IDX_HERE,
+	QC_IDX_EARLIER,				/* below all that the file has of the partition */
+	QC_IDX_LATER,				/* above it */
+	QC_IDX_GAP					/* between, and no record holds it */
+} QcIdxSide;
+
+/* By binary search over the entries (checked before); *found is set when it is here. */
+extern QcIdxSide qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition,
+							 uint64_t position, QcIdxEntry *found);
+
+/* The entry that holds the position; false = none. */
 extern bool qc_idx_find(const uint8_t *entries, uint32_t count, uint64_t partition,
 						uint64_t position, QcIdxEntry *found);
 extern void qc_idx_entry_decode(const uint8_t *at, QcIdxEntry *entry);

@@ -54,6 +54,12 @@ typedef struct QcReadCache
 	uint8_t    *hop;			/* window on a log file while its headers are read */
 	uint64_t   *file_ids;		/* of one log, while it is searched */
 	size_t		file_ids_cap;
+	uint64_t	asked_log;		/* whose .qidx was asked last, without loading it */
+	uint64_t	asked_file;
+	uint64_t	lacking_log;	/* this file's index was made from its headers: its .qidx is
+								 * missing or wrong, if it is closed; for the caller to note and to
+								 * reset */
+	uint64_t	lacking_file;	/* 0 = none */
 } QcReadCache;
 
 extern void qc_read_init(QcReadCache *cache, QcFiles *files, QcAlloc alloc,
@@ -76,13 +82,15 @@ extern QcStatus qc_read_message(QcReadCache *cache, const QcLocation *location, 
 
 /*
  * Find a record that the memory index does not hold: .qidx of closed files (rebuilt in memory from the log file
- * when missing or wrong), header hops in the newest one.  from_file: where to begin (0 = oldest).  The record is
- * not checked: qc_read_message does that.  QC_NOTFOUND when no record holds the position; QC_DAMAGED when none was
- * found but headers could not be followed to the end of a file.
+ * when missing or wrong), header hops in the newest one.  It is in no file below from_file (0 = oldest), and most
+ * likely in from_file, the next one, or one up to last_file (0 = newest): files are asked by halves, as positions of
+ * a partition ascend, and all of them from from_file on only when that finds nothing.	The record is not checked:
+ * qc_read_message does that.  QC_NOTFOUND when no record holds the position; QC_DAMAGED when none was found but
+ * headers could not be followed to the end of a file.
  */
 extern QcStatus qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition,
-							   uint64_t position, uint64_t from_file, QcLocation *location,
-							   QcError *err);
+							   uint64_t position, uint64_t from_file, uint64_t last_file,
+							   QcLocation *location, QcError *err);
 
 /* A walk over the message records of a log that were written at `since` or later; zero but for log and since. */
 typedef struct QcReadWalk
@@ -99,6 +107,12 @@ typedef struct QcReadWalk
  */
 extern QcStatus qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition,
 							 QcLocation *location, QcError *err);
+
+/* Is there a .qidx of this file that fits it?  Its entries are not looked at. */
+extern bool qc_read_idx_usable(QcFiles *files, uint64_t log, uint64_t file);
+
+/* The same, and are its entries right in themselves, and the last one in the log file?	Reads it whole; allocates. */
+extern bool qc_read_idx_right(QcFiles *files, uint64_t log, uint64_t file);
 
 /* Write the .qidx of a closed file by scanning it; tmp, sync, rename. */
 extern QcStatus qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err);

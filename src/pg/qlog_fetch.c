@@ -43,18 +43,50 @@ qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *h
 	spot->position = position;
 	spot->attempt = attempt;
 	spot->location.file = 0;
+	spot->location.last_file = 0;
 	spot->location.log = QC_AT(qlog_state, QcQueue, partition->queue)->log_id;
 	if (hint != NULL)
 		(void) qc_index_find(qlog_state, partition, position, hint, &spot->location);
 }
 
+void
+qlog_fetch_cache(QcReadCache *made)
+{
+	qc_read_init(made, qlog_files(), cache_alloc, cache_release, NULL);
+}
+
 static void
 prepare_cache(void)
 {
-	if (cache_ready)
-		return;
-	qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
+	if (!cache_ready)
+		qlog_fetch_cache(&cache);
 	cache_ready = true;
+}
+
+/* A closed file was found without a good .qidx: have it made.	While another request stands, the next search tries again. */
+static void
+ask_for_index(void)
+{
+	QcLog	   *log;
+	bool		closed;
+	bool		asked;
+
+	if (cache.lacking_file == 0)
+		return;
+	qlog_lock_state();
+	log = qc_log_by_id(qlog_state, cache.lacking_log);
+	closed = log != NULL && cache.lacking_file < log->file;
+	asked = closed && qlog_shared->lacking_file == 0;
+	if (asked)
+	{
+		qlog_shared->lacking_log = cache.lacking_log;
+		qlog_shared->lacking_file = cache.lacking_file;
+	}
+	qlog_unlock_state();
+	if (asked || !closed)
+		cache.lacking_file = 0;
+	if (asked && pg_atomic_exchange_u32(&qlog_shared->resting, 0) != 0)
+		qlog_worker_wake(QLOG_WORKER_CHECKPOINTER);
 }
 
 /* Search the files of the log for a record that the memory index does not hold. */
@@ -79,7 +111,8 @@ search(const QlogSpot *spot, const QcLocation **location, QcError *err)
 	}
 	searched.location.file = 0;
 	status = qc_read_locate(&cache, spot->location.log, spot->partition, spot->position, from,
-							&searched.location, err);
+							spot->location.last_file, &searched.location, err);
+	ask_for_index();
 	searched.partition = spot->partition;
 	if (status != QC_OK)
 		searched.location.file = 0;
@@ -124,6 +157,7 @@ qlog_fetch_walk(QcReadWalk *walk, uint64 *partition, QcLocation *location)
 	prepare_cache();
 	qc_error_clear(&err);
 	status = qc_read_walk(&cache, walk, partition, location, &err);
+	ask_for_index();
 	if (status != QC_OK && status != QC_END)
 		qlog_report(ERROR, &err, "could not search a log");
 	return status == QC_OK;

@@ -27,6 +27,9 @@ typedef struct QlogSpot
 extern void qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *hint,
 						   QlogSpot *spot);
 
+/* A read cache of one's own, for a worker: over the files of this process; ends with qc_read_end. */
+extern void qlog_fetch_cache(QcReadCache *made);
+
 /*
  * The message at a spot; pointers are valid until the next call.  No lock held.	 XX001 naming file and position when the
  * record is damaged.

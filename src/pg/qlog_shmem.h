@@ -84,6 +84,13 @@ typedef struct QlogShared
 								 * they exit */
 	bool		batch_lost;		/* it ended holding a dump that it could not store */
 
+	/*
+	 * State lock: a closed file whose .qidx a reader found missing or wrong, 0 = none
+	 * (wrk_index.c).
+	 */
+	uint64		lacking_log;
+	uint64		lacking_file;
+
 	/* Store full: the checkpointer cannot write, new work is refused until it can. */
 	pg_atomic_uint32 store_full;
 

@@ -257,7 +257,7 @@ checkpoint(QlogWorker *worker)
 	return true;
 }
 
-/* Is there anything that a checkpoint would store, and how urgent is it? */
+/* Is there anything that a checkpoint would store, or a reader's request, and how urgent is it? */
 static bool
 dirty(bool *urgent)
 {
@@ -266,7 +266,7 @@ dirty(bool *urgent)
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	found = qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq ||
-		batch.nremoved > 0;
+		batch.nremoved > 0 || qlog_shared->lacking_file != 0;
 	*urgent = qlog_state->ndirty > DIRTY_MAX ||
 		qlog_state->counters.bytes - bytes_seen > (uint64) qlog_checkpoint_bytes * 1024 * 1024;
 	if (*urgent)
@@ -311,23 +311,22 @@ work_until_due(QlogWorker *worker, int64 due)
 static void
 serve(QlogWorker *worker)
 {
-	bool		indexing = false;
-
 	while (!qlog_worker_shutdown())
 	{
 		int64		due = qlog_monotonic() + (int64) qlog_checkpoint_timeout * 1000;
 		bool		urgent;
 
-		if (!dirty(&urgent) && batch.len == 0 && !indexing)
+		if (!dirty(&urgent) && batch.len == 0)
 		{
-			rest(worker);
+			if (!qlog_upkeep_index(worker))
+				rest(worker);
 			continue;
 		}
 		qlog_worker_state(worker, "waiting");
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
-		indexing = qlog_upkeep_index(worker);
+		(void) qlog_upkeep_index(worker);
 	}
 }
 

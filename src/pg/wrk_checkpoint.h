@@ -26,8 +26,12 @@ extern bool qlog_upkeep_dropped(void);
 extern bool qlog_upkeep_dedups(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 
-/* Write the .qidx of closed files that have none, or none that looks right; some files of one log. */
+/*
+ * wrk_index.c: write .qidx files of closed files that have none, and the one that was asked for, not for long; true = more
+ * are left.  A log that goes away is forgotten.
+ */
 extern bool qlog_upkeep_index(QlogWorker *worker);
+extern void qlog_upkeep_index_forget(uint64 log);
 
 /*
  * Logs that nothing needs any more, taken out of the state before a dump; their directories go once that dump is

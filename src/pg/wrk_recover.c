@@ -21,6 +21,7 @@
 #include "utils/wait_event.h"
 
 #include "qlog_compat.h"
+#include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
 #include "qlog_report.h"
@@ -343,20 +344,6 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	return status;
 }
 
-static void *
-cache_alloc(void *context, size_t size)
-{
-	(void) context;
-	return MemoryContextAllocExtended(TopMemoryContext, size, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-}
-
-static void
-cache_release(void *context, void *buffer)
-{
-	(void) context;
-	pfree(buffer);
-}
-
 /* Dedup ids are stored nowhere but in the messages. */
 static QcStatus
 rebuild_dedups(QlogWorker *worker, QcError *err)
@@ -366,7 +353,7 @@ rebuild_dedups(QlogWorker *worker, QcError *err)
 	QcStatus	status;
 
 	qlog_worker_state(worker, "recovering: dedup ids");
-	qc_read_init(&cache, qlog_files(), cache_alloc, cache_release, NULL);
+	qlog_fetch_cache(&cache);
 	status = qc_dedup_rebuild(qlog_state, &cache, qlog_now(), &damaged, err);
 	qc_read_end(&cache);
 	if (damaged > 0)

@@ -66,7 +66,7 @@ sim_read(SimProc *p, const SimPlace *place, SimSeen *seen)
 
 	if (location.file == 0)
 		status = qc_read_locate(&p->cache, location.log, place->partition, place->position, 0,
-								&location, &p->err);
+								location.last_file, &location, &p->err);
 	if (status == QC_NOTFOUND)
 		p->err.code = QC_DAMAGED;	/* the state says that it is there */
 	if (status == QC_OK)

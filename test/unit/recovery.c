@@ -418,7 +418,7 @@ expect_readable(Run *run, uint64_t queue, uint64_t first, uint64_t end)
 		QcStatus	status = QC_OK;
 
 		if (!qc_index_find(run->st, partition, position, &hint, &location))
-			status = qc_read_locate(&run->cache, queue, partition->id, position, 0, &location,
+			status = qc_read_locate(&run->cache, queue, partition->id, position, 0, 0, &location,
 									&run->err);
 		if (status == QC_OK)
 			status = qc_read_message(&run->cache, &location, partition->id, position, &message,

@@ -91,7 +91,7 @@ expect_found(uint64_t partition, uint64_t position, uint64_t from_file, uint64_t
 {
 	QcLocation	location = {0};
 
-	if (!CHECK_U64(qc_read_locate(&cache, 1, partition, position, from_file, &location, &err),
+	if (!CHECK_U64(qc_read_locate(&cache, 1, partition, position, from_file, 0, &location, &err),
 				   QC_OK))
 		return;
 	CHECK_U64(location.log, 1);
@@ -264,10 +264,10 @@ test_locate_without_index(void)
 	put_three_files();
 	expect_three_files(0);
 	expect_three_files(2);
-	CHECK_U64(qc_read_locate(&cache, 1, 101, 45, 0, &location, &err), QC_NOTFOUND);
-	CHECK_U64(qc_read_locate(&cache, 1, 103, 0, 0, &location, &err), QC_NOTFOUND);
-	CHECK_U64(qc_read_locate(&cache, 1, 101, 14, 2, &location, &err), QC_NOTFOUND);
-	CHECK_U64(qc_read_locate(&cache, 9, 101, 14, 0, &location, &err), QC_MISSING);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 45, 0, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 1, 103, 0, 0, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 14, 2, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 9, 101, 14, 0, 0, &location, &err), QC_MISSING);
 
 	/* a file created ahead holds nothing */
 	hand_roll(&hand, 1);
@@ -292,27 +292,205 @@ test_locate_with_index(void)
 	end();
 }
 
-/* The index is really used: it leads where a test has turned it to. */
+/* The .qidx of file 3, made by hand: only its last record, of partition 101, messages 42 to 44. */
+static void
+put_short_index(void)
+{
+	uint8_t		bytes[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
+	uint8_t		h[QC_RECORD_HEADER_SIZE];
+	QcIdxEntry	entry = {.partition = 101, .first = 42, .end = 45, .count = 3};
+	QcLocation	location = {0};
+
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 42, 0, 0, &location, &err), QC_OK);
+	hand_read(&hand, 1, 3, location.position, h, sizeof(h));
+	entry.position = location.position;
+	entry.len = qc_load_u32(h);
+	entry.created_at = qc_record_created_at(h);
+	qc_idx_encode(bytes, 3, hand_log(&hand, 1)->tail, &entry, 1);
+	hand_make_file(&hand, "qlog/q1/r00000003.qidx", bytes, sizeof(bytes));
+	qc_read_forget(&cache, 1, 0);
+}
+
+/* The index is really used: what a test has left out is not found, until the index is wrong. */
 static void
 test_index_is_used(void)
 {
-	QcIdxEntry	entry = {.partition = 500, .first = 7, .end = 8, .created_at = 1,
-		.position = QC_FILE_HEADER_SIZE, .count = 1, .len = 60};
-	uint8_t		bytes[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
 	QcLocation	location;
 
 	begin();
 	put_three_files();
-	qc_idx_encode(bytes, 3, hand_log(&hand, 1)->tail, &entry, 1);
-	hand_make_file(&hand, "qlog/q1/r00000003.qidx", bytes, sizeof(bytes));
-	CHECK_U64(qc_read_locate(&cache, 1, 500, 7, 0, &location, &err), QC_OK);
-	CHECK_U64(location.size, 64);
+	put_short_index();
+	expect_found(101, 44, 0, 3);
+	expect_found(101, 43, 0, 3);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 36, 0, 0, &location, &err), QC_NOTFOUND);
+	CHECK_U64(qc_read_locate(&cache, 1, 102, 44, 0, 0, &location, &err), QC_NOTFOUND);
 	qc_read_forget(&cache, 1, 3);
 
 	/* it describes another length of the log file: wrong, so it is not */
 	(void) hand_solo(&hand, 1, 31, 101, 45, 3);
-	CHECK_U64(qc_read_locate(&cache, 1, 500, 7, 0, &location, &err), QC_NOTFOUND);
+	expect_found(101, 36, 0, 3);
+	expect_found(102, 44, 0, 3);
 	expect_found(101, 46, 0, 3);
+	end();
+}
+
+/* An index of an older content of the file, which ended at the same byte. */
+static void
+test_stale_index(void)
+{
+	uint64_t	second;
+
+	begin();
+	(void) hand_solo(&hand, 1, 1, 101, 0, 3);
+	second = hand_solo(&hand, 1, 2, 102, 0, 3);
+	(void) hand_solo(&hand, 1, 3, 103, 0, 3);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+	hand_log(&hand, 1)->tail = second;
+	(void) hand_solo(&hand, 1, 2, 103, 0, 3);
+	(void) hand_solo(&hand, 1, 3, 102, 0, 3);
+	CHECK(qc_read_idx_usable(&hand.files, 1, 1));
+	expect_found(103, 1, 0, 1);
+	expect_found(102, 1, 0, 1);
+	CHECK_U64(cache.lacking_log, 1);
+	CHECK_U64(cache.lacking_file, 1);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+	cache.lacking_file = 0;
+	qc_read_forget(&cache, 1, 0);
+	expect_found(102, 1, 0, 1);
+	CHECK_U64(cache.lacking_file, 0);
+	end();
+}
+
+/* ---- many files ---- */
+
+#define FILES	40
+#define EACH	6				/* records per file, of three messages */
+
+/* Partition 101 in every file, 102 in every fifth, 103 in file 20 only. */
+static void
+put_many_files(void)
+{
+	uint64_t	seq = 1;
+	uint64_t	next[3] = {0, 0, 0};
+
+	for (uint64_t file = 1; file <= FILES; file++)
+	{
+		if (file > 1)
+			hand_roll(&hand, 1);
+		for (int i = 0; i < EACH; i++)
+		{
+			int			which = i == 3 && file % 5 == 0 ? 1 : i == 4 && file == 20 ? 2 : 0;
+
+			(void) hand_solo(&hand, 1, seq++, 101 + (uint64_t) which, next[which], 3);
+			next[which] += 3;
+		}
+	}
+}
+
+/* How many reads the first look of a new process at this message takes. */
+static uint64_t
+reads_for(uint64_t partition, uint64_t position, uint64_t from_file, uint64_t last_file)
+{
+	QcLocation	location = {0};
+	uint64_t	before;
+
+	qc_files_close(&hand.files);
+	qc_read_end(&cache);
+	before = sim_disk_count(hand.disk, SIM_OP_READ);
+	CHECK_U64(qc_read_locate(&cache, 1, partition, position, from_file, last_file, &location, &err),
+			  QC_OK);
+	before = sim_disk_count(hand.disk, SIM_OP_READ) - before;
+	expect_message(&location, partition, position);
+	return before;
+}
+
+/* With .qidx files an old message is found without asking every file. */
+static void
+test_few_files_are_asked(void)
+{
+	begin();
+	put_many_files();
+	for (uint64_t file = 1; file < FILES; file++)
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, file, &err), QC_OK);
+	for (uint64_t position = 0; position < 20; position++)
+	{
+		/*
+		 * the list of files is one read, a file answers in three, the record found is looked at;
+		 * 2^6 > 40
+		 */
+		CHECK(reads_for(101, position * 33, 0, FILES) <= 6 * 3 + 2);
+		CHECK(reads_for(102, position, 0, FILES) <= (6 + 4 * 3) * 3 + 2);
+	}
+	CHECK(reads_for(103, 1, 0, FILES) <= FILES * 3 + 2);
+	CHECK_U64(cache.lacking_file, 0);
+
+	/* the caller knows better */
+	CHECK_U64(reads_for(101, 3, 1, FILES), 5);
+	CHECK_U64(reads_for(101, 20, 1, FILES), 8);
+	CHECK_U64(reads_for(101, 20, 2, FILES), 5);
+
+	/*
+	 * the newest file, which has no index, is not looked at when the caller knows that it is of no
+	 * use
+	 */
+	CHECK(reads_for(101, 600, 0, FILES - 1) <= 6 * 3 + 2);
+	CHECK_U64(cache.lacking_file, 0);
+	end();
+}
+
+/* A wrong word of the caller, .qidx files that are missing, or that lie: what is there is found all the same. */
+static void
+test_found_all_the_same(void)
+{
+	begin();
+	put_many_files();
+	CHECK(reads_for(101, 300, 0, 3) > 0);
+	for (uint64_t file = 1; file <= FILES; file += 3)
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, file, &err), QC_OK);
+	for (uint64_t position = 0; position < 20; position++)
+	{
+		CHECK(reads_for(101, position * 31, 0, 0) > 0);
+		CHECK(reads_for(102, position, 0, 0) > 0);
+	}
+	CHECK(reads_for(103, 2, 0, 0) > 0);
+	for (uint64_t file = 1; file <= FILES; file++)
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, file, &err), QC_OK);
+
+	/*
+	 * "first" of the first, of a middle and of the last entry of file 20: partitions 101, 102 and
+	 * 103
+	 */
+	for (int i = 0; i < 3; i++)
+	{
+		uint64_t	at = QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE * (uint64_t[]) {0, 2, 5}[i] + 8;
+
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000020.qidx", at, 0x41), 0);
+		for (uint64_t position = 0; position < 690; position += 7)
+			CHECK(reads_for(101, position, 0, 0) > 0);
+		CHECK(reads_for(102, 10, 0, 0) > 0);
+		CHECK(reads_for(103, 1, 0, 0) > 0);
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000020.qidx", at, 0x41), 0);
+	}
+	end();
+}
+
+/* A process that reads on has the index of the file in memory. */
+static void
+test_reading_on(void)
+{
+	QcLocation	location = {0};
+	uint64_t	before;
+
+	begin();
+	put_many_files();
+	for (uint64_t file = 1; file <= FILES; file++)
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, file, &err), QC_OK);
+	for (uint64_t position = 300; position < 302; position++)
+		CHECK_U64(qc_read_locate(&cache, 1, 101, position, location.file, 0, &location, &err), QC_OK);
+	before = sim_disk_count(hand.disk, SIM_OP_READ);
+	for (uint64_t position = 300; position < 304; position++)
+		CHECK_U64(qc_read_locate(&cache, 1, 101, position, location.file, 0, &location, &err), QC_OK);
+	CHECK_U64(sim_disk_count(hand.disk, SIM_OP_READ), before);
 	end();
 }
 
@@ -410,7 +588,7 @@ test_growing_file(void)
 	for (uint64_t seq = 1; seq <= 300; seq++)
 	{
 		if (seq % 7 == 0)
-			CHECK_U64(qc_read_locate(&cache, 1, 101, (seq - 1) * 2, 0, &location, &err),
+			CHECK_U64(qc_read_locate(&cache, 1, 101, (seq - 1) * 2, 0, 0, &location, &err),
 					  QC_NOTFOUND);
 		(void) hand_solo(&hand, 1, seq, 101, (seq - 1) * 2, 2);
 		if (seq % 5 == 0)
@@ -487,7 +665,7 @@ test_locate_behind_damage(void)
 	CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000001.qlog", position + 3, 0x70), 0);
 	expect_found(101, 1, 0, 1);
 	expect_found(101, 6, 0, 2);
-	CHECK_U64(qc_read_locate(&cache, 1, 101, 4, 0, &location, &err), QC_DAMAGED);
+	CHECK_U64(qc_read_locate(&cache, 1, 101, 4, 0, 0, &location, &err), QC_DAMAGED);
 	CHECK_STR(err.file, "qlog/q1/r00000001.qlog");
 	CHECK_U64(err.position, position);
 	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_DAMAGED);
@@ -531,7 +709,7 @@ test_no_memory(void)
 
 		qc_read_end(&cache);
 		budget = n;
-		status = qc_read_locate(&cache, 1, 101, 44, 0, &location, &err);
+		status = qc_read_locate(&cache, 1, 101, 44, 0, 0, &location, &err);
 		if (status == QC_OK)
 			status = qc_read_message(&cache, &location, 101, 44, &message, &created_at, &err);
 		CHECK(status == QC_FULL || (status == QC_OK && n > 4));
@@ -552,6 +730,10 @@ main(void)
 	UNIT_RUN(test_locate_without_index);
 	UNIT_RUN(test_locate_with_index);
 	UNIT_RUN(test_index_is_used);
+	UNIT_RUN(test_stale_index);
+	UNIT_RUN(test_few_files_are_asked);
+	UNIT_RUN(test_found_all_the_same);
+	UNIT_RUN(test_reading_on);
 	UNIT_RUN(test_wrong_index);
 	UNIT_RUN(test_unreadable_index);
 	UNIT_RUN(test_growing_file);

@@ -442,6 +442,46 @@ test_missing_seq(void)
 }
 
 /* The cut goes through closed files: later ones are renamed, empty ones between stay or go. */
+/* Indexes are not looked at: a right one, damaged ones, one of another file, and one of a file that is not there. */
+static void
+test_indexes_do_not_matter(void)
+{
+	uint64_t	state;
+	uint64_t	digest;
+
+	fixture_begin();
+	put_four();
+	for (uint64_t file = 2; file <= 5; file++)
+	{
+		hand_roll(&hand, 1);
+		(void) hand_solo(&hand, 1, 5 + file, 101, 4 + file, 1);
+	}
+	hand_sync(&hand);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		state = state_digest(run.st);
+		run_end(&run);
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, NULL), QC_OK);
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, 3, NULL), QC_OK);
+		CHECK_U64(sim_disk_flip(hand.disk, "qlog/q1/r00000003.qidx", 60, 1), 0);
+		CHECK_U64(qc_read_build_idx(&hand.files, 1, 4, NULL), QC_OK);
+		CHECK_U64(hand.io->rename(hand.io->context, "qlog/q1/r00000004.qidx", "qlog/q1/r00000005.qidx"), 0);
+		hand_make_file(&hand, "qlog/q1/r00000002.qidx", "", 0);
+		hand_make_file(&hand, "qlog/q1/r00000009.qidx", "stray", 5);
+		hand_sync(&hand);
+		digest = sim_disk_digest(hand.disk);
+		if (run_ok(&run, &hand, &server, NULL))
+		{
+			CHECK(!run.r.changed);
+			CHECK_U64(sim_disk_digest(hand.disk), digest);
+			CHECK_U64(state_digest(run.st), state);
+			CHECK_U64(qc_log_by_id(run.st, 1)->last_file, 5);
+			expect_readable(&run, 1, 0, 10);
+		}
+	}
+	fixture_end();
+}
+
 static void
 test_cut_over_files(void)
 {
@@ -543,6 +583,7 @@ main(void)
 	UNIT_RUN(test_part_of_last_entry_missing);
 	UNIT_RUN(test_parts_do_not_agree);
 	UNIT_RUN(test_missing_seq);
+	UNIT_RUN(test_indexes_do_not_matter);
 	UNIT_RUN(test_cut_over_files);
 	UNIT_RUN(test_newest_file_unfinished);
 	UNIT_RUN(test_header_torn_at_roll);

@@ -1,0 +1,160 @@
+/*
+ * wrk_index.c
+ *		.qidx files: indexes of closed log files, written by the checkpointer worker.
+ *
+ * Never in a commit: a file gets its index in the pause behind a checkpoint, when it has been closed.	After a start every
+ * closed file is looked at once, and what is missing or does not fit is made; later on that happens to what a reader found
+ * wrong (QlogShared.lacking_file).	 A file without index is read whole when it is needed: slower, no worse.
+ *
+ * Called by wrk_checkpoint.c, in one process.
+ */
+#include "wrk_checkpoint.h"
+
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "qlog_commit.h"
+#include "qlog_io.h"
+
+#include "../core/qc_read.h"
+
+#define PAUSE_US	200000		/* how long the worker may be busy with indexes at a time */
+
+/* Every file of a log below this one has its index, or had its chance. */
+typedef struct Indexed
+{
+	uint64		log;			/* key */
+	uint64		file;
+} Indexed;
+
+static HTAB *indexed = NULL;
+
+static void
+make_indexed(void)
+{
+	HASHCTL		ctl = {.keysize = sizeof(uint64), .entrysize = sizeof(Indexed), .hcxt = TopMemoryContext};
+
+	indexed = hash_create("qlog indexed files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Closed files of one log: those below `active`, and the seq that closed them at the latest. */
+typedef struct Closed
+{
+	uint64		log;
+	uint64		active;
+	uint64		seq;
+} Closed;
+
+/* A log with a closed file that is not known to have an index. */
+static bool
+find_closed(Closed *closed)
+{
+	bool		found = false;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
+		 log = QC_AT(qlog_state, QcLog, log->next))
+	{
+		const Indexed *known = log->file > 1 ? hash_search(indexed, &log->id, HASH_FIND, NULL) : NULL;
+
+		found = log->file > 1 && (known == NULL || known->file < log->file);
+		*closed = (Closed) {log->id, log->file, qlog_state->seq};
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return found;
+}
+
+/* Visitor: the smallest number among the names. */
+static bool
+note_first(void *context, const char *name, bool is_directory)
+{
+	uint64	   *first = context;
+	uint64_t	file;
+
+	if (!is_directory && qc_name_parse_file(name, "qlog", &file) && file != 0 && file < *first)
+		*first = file;
+	return true;
+}
+
+/* The oldest file of a log; `active` when that cannot be told. */
+static uint64
+first_file(uint64 log, uint64 active)
+{
+	const QcIo *io = qlog_io();
+	char		path[QC_PATH_MAX];
+	uint64		first = active;
+
+	qc_path_log(path, qlog_files()->layout, log);
+	(void) io->list(io->context, path, note_first, &first);
+	return first;
+}
+
+/* Write the index of a file, whose bytes may still stand in the ring.  One that is missing is an error of who needs it. */
+static void
+write_index(QlogWorker *worker, uint64 log, uint64 file, uint64 seq)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if ((!qlog_write_noerror(seq, &err) ||
+		 qc_read_build_idx(qlog_files(), log, file, &err) != QC_OK) && err.code != QC_MISSING)
+		qlog_worker_error(worker, &err, "could not index a closed log file");
+}
+
+/* What readers asked for: the file, 0 = nothing. */
+static uint64
+take_request(Closed *closed)
+{
+	uint64		file;
+	QcLog	   *log;
+
+	qlog_lock_state();
+	file = qlog_shared->lacking_file;
+	qlog_shared->lacking_file = 0;
+	log = file == 0 ? NULL : qc_log_by_id(qlog_state, qlog_shared->lacking_log);
+	if (log == NULL || file >= log->file)
+		file = 0;
+	else
+		*closed = (Closed) {log->id, log->file, qlog_state->seq};
+	qlog_unlock_state();
+	return file;
+}
+
+bool
+qlog_upkeep_index(QlogWorker *worker)
+{
+	int64		end = qlog_monotonic() + PAUSE_US;
+	Closed		closed;
+	uint64		file;
+
+	if (indexed == NULL)
+		make_indexed();
+
+	/* Another reader's request may have had it made by now. */
+	file = take_request(&closed);
+	if (file != 0 && !qc_read_idx_right(qlog_files(), closed.log, file))
+		write_index(worker, closed.log, file, closed.seq);
+	while (find_closed(&closed))
+	{
+		bool		seen;
+		Indexed    *known = hash_search(indexed, &closed.log, HASH_ENTER, &seen);
+
+		if (!seen)
+			known->file = first_file(closed.log, closed.active);
+		for (; known->file < closed.active; known->file++)
+		{
+			if (qlog_worker_shutdown() || qlog_monotonic() > end)
+				return true;
+			if (!qc_read_idx_usable(qlog_files(), closed.log, known->file))
+				write_index(worker, closed.log, known->file, closed.seq);
+		}
+	}
+	return false;
+}
+
+void
+qlog_upkeep_index_forget(uint64 log)
+{
+	if (indexed != NULL)
+		(void) hash_search(indexed, &log, HASH_REMOVE, NULL);
+}
