@@ -618,9 +618,9 @@ test_large_positions(void)
 
 			expect_found(101, positions[i], 0, 1);
 			expect_found(101, positions[i] + 2, 0, 1);
-			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + 3, 0, &location, &err),
+			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + 3, 0, 0, &location, &err),
 					  QC_NOTFOUND);
-			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + (UINT64_C(1) << 32) + 1, 0,
+			CHECK_U64(qc_read_locate(&cache, 1, 101, positions[i] + (UINT64_C(1) << 32) + 1, 0, 0,
 									 &location, &err), QC_NOTFOUND);
 		}
 		CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
