@@ -191,6 +191,29 @@ AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_transaction(jsonb) IS
 'Pushes and acknowledgements over any queues in one call, all or nothing, at COMMIT. operations: an array of {"op": "push", "queue": ..., "payload": ..., "partition": ..., "headers": ..., "dedup_id": ..., "deliver_at": ...} and {"op": "ack", "lease_id": "...", "message_ids": [...]}; a lease id may be a string, since JSON numbers lose digits in many clients. Returns an array with a result for each: {"op": "push", "message_id": ...} or {"op": "ack", "acked": n}. Errors: 22023 naming the operation, 23505 when a dedup id has been pushed before, 40001 when an ack finds nothing to acknowledge (none of the operations is done), and those of queue_push and queue_ack.';
 
+-- Consumer groups
+
+CREATE FUNCTION queue_subscribe(queue text, consumer_group text, start_at text DEFAULT 'new') RETURNS boolean
+AS 'MODULE_PATHNAME', 'queue_subscribe' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_subscribe(text, text, text) IS
+'Makes a consumer group, which reads the whole queue on its own, at COMMIT. start_at: new (NULL) = it gets what is pushed from then on, exactly: no message of a transaction that committed before it, or with it, and every one that takes its position after it; oldest = everything that is kept; a timestamp = what was pushed then or later. Costs the same whatever the number of partitions. Returns false when the group exists already, which stays as it is. Needs the privilege manage. Errors: 42704 no such queue, 42501, 22004 NULL queue or group, 42602, 42622 name, 22007 start_at is no timestamp, 54000 more than 64 groups, 53200, 25006.';
+
+CREATE FUNCTION queue_unsubscribe(queue text, consumer_group text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'queue_unsubscribe' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_unsubscribe(text, text) IS
+'Drops a consumer group at COMMIT: its leases end without an answer (later ones of them return 0, or fail with 40001 at COMMIT) and its dead letters go. The default group, named by the empty string, can be dropped too; a pop without a group makes it again. Returns false when there is no such group. Needs the privilege manage. Errors: 42704 no such queue, 42501, 22004 NULL queue or group, 42602, 42622 name, 25006.';
+
+CREATE FUNCTION queue_seek(queue text, consumer_group text, partition text DEFAULT NULL, to_position bigint DEFAULT NULL,
+                           to_time timestamptz DEFAULT NULL, to_end boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'queue_seek' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_seek(text, text, text, bigint, timestamptz, boolean) IS
+'Lets a consumer group go on from elsewhere, at COMMIT: from a position, from the first message pushed at a time or later, or from behind the last one. consumer_group: '''' = the default one. partition: NULL = all of them, '''' = the default one. A position or time before the first message kept means that one, one beyond the last means the end. Messages delivered before are delivered again, their attempts count anew. Leases of the group on what is sought end without an answer: later ones of them return 0, or fail with 40001 at COMMIT. Costs the same whatever the number of partitions; pops look for the place in each of them when they come to it. Needs the privilege manage. Errors: 22023 not exactly one of to_position, to_time and to_end, or a negative position; 42704 no such queue, group or partition; 42501, 22004 NULL queue or group, 42602, 42622 name, 53200, XX001 damaged file, 25006.';
+
+CREATE FUNCTION queue_purge(queue text, partition text DEFAULT NULL) RETURNS bigint
+AS 'MODULE_PATHNAME', 'queue_purge' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION queue_purge(text, text) IS
+'Takes the messages that wait in the queue, or in one of its partitions, out of it for all consumer groups, at COMMIT: they cannot be popped, peeked at or sought any more. Messages that a consumer holds stay leased, can be acknowledged, and come back when they are given back. What is pushed and not committed then stays, also what this transaction pushes; so do dead letters and delayed messages. partition: NULL = all, '''' = the default one. Returns how many messages waited when it was called, in the group with most of them. Costs the same whatever the number of partitions. Needs the privilege manage. Errors: 42704 no such queue, 42501, 22004 NULL queue, 42602, 42622 name, 25006.';
+
 -- Views
 
 CREATE FUNCTION qlog_queues(OUT queue text, OUT owner regrole, OUT options jsonb, OUT acl aclitem[], OUT created_at timestamptz,

@@ -378,7 +378,7 @@ qc_queue_sweep(QcState *st, uint32_t budget)
 		}
 
 		/* An open entry or a credit still points at a partition: come back when it is gone. */
-		if (partition != NULL)
+		if (partition != NULL || queue->pins > 0)
 		{
 			at = &queue->name_next;
 			continue;

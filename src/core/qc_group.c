@@ -298,12 +298,10 @@ uint32_t
 qc_groups_lacking(QcState *st, const QcPartition *partition)
 {
 	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
-	uint32_t	n = queue->coming;
+	uint32_t	n = 0;
 
-	if (partition->lane != QC_LANE_NONE)
+	if (partition->lane != QC_LANE_NONE || partition->group_changes == queue->group_changes)
 		return 0;
-	if (partition->group_changes == queue->group_changes)
-		return n;
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(st, QcGroup, group->next))
 		n += group->state == QC_GROUP_LIVE && qc_cursor_of(st, partition, group) == NULL;

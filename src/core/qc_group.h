@@ -60,7 +60,7 @@ extern bool qc_group_lacks(QcState *st, const QcPartition *partition, const QcGr
 /* Where the start rule puts a group that lacks a cursor; false = only the messages can tell. */
 extern bool qc_group_start(const QcGroup *group, const QcPartition *partition, uint64_t *position);
 
-/* Cursors that the next push to the partition may make, for groups on their way included. */
+/* Cursors that a push to the partition would make now; groups on their way (QcQueue.coming) are not among them. */
 extern uint32_t qc_groups_lacking(QcState *st, const QcPartition *partition);
 
 /* A push comes to the partition: cursors for the groups that lack one, where the rule can be answered. */

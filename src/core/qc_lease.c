@@ -159,7 +159,7 @@ qc_lease_deliver(QcState *st, const QcDeliver *deliver, const QcEffect *effect,
 		return qc_error_set(err, QC_NOTFOUND, "delivery to unknown queue %llu or group %llu",
 							(unsigned long long) deliver->queue,
 							(unsigned long long) deliver->group);
-	if (qc_lease_by_id(st, deliver->lease) != NULL)
+	if (qc_lease_listed(st, deliver->lease) != NULL)
 		return qc_error_set(err, QC_EXISTS, "lease id is in use");
 	lease = create(st, deliver->lease, queue, group, !apply->recovering);
 	if (lease == NULL)

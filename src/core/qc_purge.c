@@ -136,45 +136,46 @@ bound_of(QcState *st, const QcPartition *partition, const QcEffect *kept)
 	return pending == NULL ? partition->next : pending->first;
 }
 
-/* Partitions in which the entry has messages end their purge before these. */
+/* Bring those partitions of the queue up to date in which entries have messages that are kept; these end the purge. */
 static void
-spare(QcState *st, const QcQueue *queue, const QcOpen *open, const QcEffect *kept)
+spare(QcState *st, const QcQueue *queue, const QcEffect *kept)
 {
-	for (QcRef ref = open->pendings; ref != 0; ref = QC_AT(st, QcPending, ref)->of_open)
+	for (QcOpen *open = QC_AT(st, QcOpen, st->opens.head); open != NULL;
+		 open = QC_AT(st, QcOpen, open->all.next))
 	{
-		QcPartition *partition = QC_AT(st, QcPartition, QC_AT(st, QcPending, ref)->partition);
+		QcRef		ref = open->pendings != 0 && is_kept(st, kept, open->seq) ? open->pendings : 0;
 
-		if (partition->queue == QC_REF(st, queue) && qc_partition_stale(st, partition))
-			follow(st, partition, bound_of(st, partition, kept));
+		for (; ref != 0; ref = QC_AT(st, QcPending, ref)->of_open)
+		{
+			QcPartition *partition = QC_AT(st, QcPartition, QC_AT(st, QcPending, ref)->partition);
+
+			if (partition->queue == QC_REF(st, queue) && qc_partition_stale(st, partition))
+				follow(st, partition, bound_of(st, partition, kept));
+		}
 	}
 }
 
 void
 qc_purge_queue(QcState *st, QcQueue *queue, const QcEffect *kept)
 {
+	/* What a purge before this one took is gone, whatever this one spares. */
+	for (QcOpen *open = QC_AT(st, QcOpen, st->opens.head); open != NULL;
+		 open = QC_AT(st, QcOpen, open->all.next))
+	{
+		for (QcRef ref = open->pendings; ref != 0; ref = QC_AT(st, QcPending, ref)->of_open)
+			qc_partition_touch(st, QC_AT(st, QcPartition, QC_AT(st, QcPending, ref)->partition));
+	}
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(st, QcGroup, group->next))
 	{
+		/* Start rules stay: they tell where a group stands among messages that are spared. */
 		group->ready.head = group->ready.tail = 0;
 		group->nready = group->nwaiting = group->unscanned = 0;
-
-		/*
-		 * What is kept because it is not decided stands in partitions that the group may not have
-		 * looked at: its rule goes on to say where it begins there.
-		 */
-		if (qc_group_scanning(group))
-			group->scan = queue->partitions.head;
-		qc_dirty_group(st, group);
 	}
 	queue->visible = 0;
 	queue->purges++;
 	qc_dirty_queue(st, queue);
-	for (QcOpen *open = QC_AT(st, QcOpen, st->opens.head); open != NULL;
-		 open = QC_AT(st, QcOpen, open->all.next))
-	{
-		if (open->pendings != 0 && is_kept(st, kept, open->seq))
-			spare(st, queue, open, kept);
-	}
+	spare(st, queue, kept);
 }
 
 /* Add to the counts of a group, or take from them, what it waits for in the partition. */

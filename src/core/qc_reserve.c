@@ -167,6 +167,16 @@ each_catalog_effect(QcState *st, const QcPlan *plan, EffectVisitor visit, void *
 		visit(st, &effect, context);
 }
 
+/* With no credit outstanding whoever takes one from now on counts every group there is, or will be. */
+static void
+release_spare(QcState *st)
+{
+	if (st->npins > 0)
+		return;
+	qc_mem_unreserve(&st->mem, QC_CLASS_CURSOR, st->spare_cursors);
+	st->spare_cursors = 0;
+}
+
 static void
 pin(QcState *st, QcQueue *queue, bool on)
 {
@@ -175,13 +185,7 @@ pin(QcState *st, QcQueue *queue, bool on)
 	assert(on || (queue->pins > 0 && st->npins > 0));
 	queue->pins += on ? 1 : (uint32_t) -1;
 	st->npins += on ? 1 : (uint32_t) -1;
-
-	/* Whoever is credited from now on has counted every group there is, or will be. */
-	if (st->npins == 0)
-	{
-		qc_mem_unreserve(&st->mem, QC_CLASS_CURSOR, st->spare_cursors);
-		st->spare_cursors = 0;
-	}
+	release_spare(st);
 }
 
 /* Pin the queue of a partition that is to be made.	context: bool on */
@@ -254,11 +258,18 @@ release_logs(QcState *st, const QcPlan *plan)
 		qc_log_uncredit(st, qc_log_by_id(st, plan->logs[l]), plan->log_bytes[l]);
 }
 
-/* Cursors of a new partition, one for each group.	context: QcPlan */
+/* Cursors that the plan's appends and new partitions make: for groups that are there, and (later) for those on their way. */
+typedef struct CursorCount
+{
+	uint32_t	now;
+	uint32_t	later;
+} CursorCount;
+
+/* One for each group of a new partition.	context: CursorCount */
 static void
 count_effect(QcState *st, const QcEffect *effect, void *context)
 {
-	QcPlan	   *plan = context;
+	CursorCount *count = context;
 	QcQueue    *queue;
 
 	if (effect->kind != QC_EFFECT_PARTITION_CREATE ||
@@ -267,21 +278,26 @@ count_effect(QcState *st, const QcEffect *effect, void *context)
 
 	/* A queue of this very entry has its default group only. */
 	queue = qc_queue_by_id(st, effect->u.partition_create.queue);
-	plan->needs.ncursors += queue == NULL ? 1 : queue->ngroups + queue->coming;
+	count->now += queue == NULL ? 1 : queue->ngroups;
+	count->later += queue == NULL ? 0 : queue->coming;
 }
 
-static void
-count_cursors(QcState *st, QcPlan *plan)
+static CursorCount
+count_cursors(QcState *st, const QcPlan *plan)
 {
-	plan->needs.ncursors = 0;
+	CursorCount count = {0, 0};
+
 	for (uint32_t a = 0; a < plan->nappends; a++)
 	{
 		QcPartition *partition = qc_partition_by_id(st, plan->appends[a].partition);
 
-		if (partition != NULL)
-			plan->needs.ncursors += qc_groups_lacking(st, partition);
+		if (partition == NULL || partition->lane != QC_LANE_NONE)
+			continue;
+		count.now += qc_groups_lacking(st, partition);
+		count.later += QC_AT(st, QcQueue, partition->queue)->coming;
 	}
-	each_catalog_effect(st, plan, count_effect, plan);
+	each_catalog_effect(st, plan, count_effect, &count);
+	return count;
 }
 
 /* What the groups that the plan makes ask of their queues. */
@@ -345,17 +361,17 @@ static void
 settle_cursors(QcState *st, QcPlan *plan)
 {
 	uint32_t	promised = plan->needs.ncursors;
+	uint32_t	needed = count_cursors(st, plan).now;
 
-	count_cursors(st, plan);
-	if (plan->needs.ncursors > promised)
+	if (needed > promised)
 	{
-		assert(st->spare_cursors >= plan->needs.ncursors - promised);
-		st->spare_cursors -= plan->needs.ncursors - promised;
+		assert(st->spare_cursors >= needed - promised);
+		st->spare_cursors -= needed - promised;
+		plan->needs.ncursors = needed;
 	}
-	else
-		plan->needs.ncursors = promised;
 	st->spare_cursors += plan->needs.nspare;
 	plan->needs.nspare = 0;
+	release_spare(st);
 }
 
 bool
@@ -384,13 +400,15 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 			   QcExtend *extend, QcError *err)
 {
 	QcStatus	status = check_appends(st, plan, err);
+	CursorCount cursors;
 	Wants		wants;
 
 	assert(!plan->credited);
 	*lack = QC_LACK_NOTHING;
 	if (status != QC_OK)
 		return status;
-	count_cursors(st, plan);
+	cursors = count_cursors(st, plan);
+	plan->needs.ncursors = cursors.now + cursors.later;
 	status = check_groups(st, plan, err);
 	if (status != QC_OK)
 		return status;

@@ -635,25 +635,26 @@ wake_slots(QcState *st, const QcQueue *queue, QcCursor *cursor, int64_t now, int
 	return true;
 }
 
-/* A purge that the partition has not seen takes its slots out of the groups' counts. */
+/* A partition that has not seen a purge of its queue yet: it stays so, and counts for nothing but its leases. */
 static void
-derive_purge(QcState *st, QcPartition *partition)
+derive_stale(QcState *st, QcPartition *partition)
 {
-	if (!qc_partition_stale(st, partition))
-		return;
 	for (QcRef c = partition->cursors; c != 0; c = QC_AT(st, QcCursor, c)->next)
 	{
 		const QcCursor *cursor = QC_AT(st, QcCursor, c);
 
 		QC_AT(st, QcGroup, cursor->group)->nwaiting -= cursor->nwaiting;
 	}
-	qc_partition_touch(st, partition);
 }
 
 static bool
 derive_partition(QcState *st, QcQueue *queue, QcPartition *partition, int64_t now, int64_t monotonic)
 {
-	derive_purge(st, partition);
+	if (qc_partition_stale(st, partition))
+	{
+		derive_stale(st, partition);
+		return true;
+	}
 	partition->visible = qc_partition_all(st, partition);
 	if (partition->lane == QC_LANE_NONE)
 		queue->visible += partition->visible;

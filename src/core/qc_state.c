@@ -237,15 +237,22 @@ qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group)
 }
 
 QcLease *
-qc_lease_by_id(QcState *st, uint64_t id)
+qc_lease_listed(QcState *st, uint64_t id)
 {
 	QcRef		ref = *qc_table_bucket(st, &st->lease_ids, qc_hash_id(id));
 	QcLease    *lease;
 
-	while ((lease = QC_AT(st, QcLease, ref)) != NULL &&
-		   (lease->id != id || qc_lease_gone(st, lease)))
+	while ((lease = QC_AT(st, QcLease, ref)) != NULL && lease->id != id)
 		ref = lease->id_next;
 	return lease;
+}
+
+QcLease *
+qc_lease_by_id(QcState *st, uint64_t id)
+{
+	QcLease    *lease = qc_lease_listed(st, id);
+
+	return lease == NULL || qc_lease_gone(st, lease) ? NULL : lease;
 }
 
 QcLog *

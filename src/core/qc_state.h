@@ -586,8 +586,9 @@ extern QcGroup *qc_group_by_name(QcState *st, const QcQueue *queue, const char *
 extern QcGroup *qc_group_default(QcState *st, const QcQueue *queue);
 extern QcCursor *qc_cursor_of(QcState *st, const QcPartition *partition, const QcGroup *group);
 
-/* Not one whose group is dead. */
+/* A lease whose group is dead only waits to be freed: the first does not find it, the second does. */
 extern QcLease *qc_lease_by_id(QcState *st, uint64_t id);
+extern QcLease *qc_lease_listed(QcState *st, uint64_t id);
 extern QcOpen *qc_open_by_seq(QcState *st, uint64_t seq);
 
 static inline uint64_t

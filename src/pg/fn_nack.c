@@ -56,7 +56,7 @@ answerable(Answer *answer)
 {
 	QcLease    *lease = qc_lease_by_id(qlog_state, answer->lease);
 
-	if (lease == NULL || !qlog_lease_mine(lease, (uint32) MyProcPid))
+	if (lease == NULL || lease->nslots == 0 || !qlog_lease_mine(lease, (uint32) MyProcPid))
 		return NULL;
 	answer->pinned = lease->pin_seq != 0;
 	answer->nslots = lease->nslots;

@@ -319,7 +319,7 @@ choose(void *context, QcSmallPlan *small)
 	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue.id, .lease_us = (uint64) pop->lease_us};
 	QcWriter	w;
 
-	pop->again = qc_lease_by_id(qlog_state, pop->lease) != NULL;
+	pop->again = qc_lease_listed(qlog_state, pop->lease) != NULL;
 	if (pop->again || !choose_runs(pop))
 		return false;
 	pop->again = !as_measured(pop);

@@ -267,8 +267,12 @@ copy_leases(uint32 *n)
 		for (QcLease *lease = QC_AT(qlog_state, QcLease, qlog_state->leases.head);
 			 lease != NULL && need <= max; lease = QC_AT(qlog_state, QcLease, lease->all.next))
 		{
-			/* Those of a dropped queue are only waiting to be swept. */
-			if (QC_AT(qlog_state, QcQueue, lease->queue)->state != QC_QUEUE_DEAD)
+			/*
+			 * Those of a dropped queue or group, and those that a seek has emptied, are waiting to
+			 * be freed.
+			 */
+			if (QC_AT(qlog_state, QcQueue, lease->queue)->state != QC_QUEUE_DEAD &&
+				!qc_lease_gone(qlog_state, lease) && lease->nslots > 0)
 				copy_lease(lease, &rows[have++]);
 		}
 		LWLockRelease(&qlog_shared->state_lock);

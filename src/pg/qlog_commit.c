@@ -21,6 +21,8 @@
 #include "qlog_rmgr.h"
 #include "qlog_stop.h"
 
+#include "../core/qc_order.h"
+
 /* Newest entry of this process: what it flushes when it exits after the checkpointer worker has gone. */
 static uint64 last_seq;
 
@@ -194,13 +196,52 @@ qlog_settle(QcRef open, bool committed, uint64 lsn)
 	qlog_unlock_state();
 }
 
+QcSmallPlan *
+qlog_commit_order(const QcPlan *plan)
+{
+	QcSmallPlan *order;
+	size_t		size;
+
+	if (!plan->ordered)
+		return NULL;
+	order = palloc(sizeof(QcSmallPlan));
+	size = qc_order_size(plan, (uint32) MaxBackends);
+	qc_plan_small(order, MemoryContextAllocHuge(CurrentMemoryContext, QC_SMALL_BUFFER(size)), size);
+	order->plan.pid = (uint32) MyProcPid;
+	qlog_submit_hold(order);
+
+	/* The decision must not be durable before the commit record is. */
+	ForceSyncCommit();
+	return order;
+}
+
+/* Log the decision, which settles the entry. */
+static void
+settle_in_order(QcPlan *plan, QcSmallPlan *order)
+{
+	QcWriter	w;
+
+	START_CRIT_SECTION();
+	qlog_lock_for(&order->plan);
+	w = qc_plan_small_writer(order);
+	qc_plan_small_done(order, &w, qc_order_put(qlog_state, plan, qlog_shared->timeline,
+											   XactLastCommitEnd, &w));
+	qlog_reserve_locked(&order->plan);
+	qlog_unlock_state();
+	qlog_fill(&order->plan);
+	END_CRIT_SECTION();
+}
+
 void
-qlog_commit_event(QcPlan *plan)
+qlog_commit_event(QcPlan *plan, QcSmallPlan *order)
 {
 	if (plan->xid != 0)
 	{
 		QLOG_STOP("commit-event-before-settle");
-		qlog_settle(plan->open, true, XactLastCommitEnd);
+		if (order != NULL)
+			settle_in_order(plan, order);
+		else
+			qlog_settle(plan->open, true, XactLastCommitEnd);
 		qlog_guard_wake();
 		return;
 	}

@@ -21,10 +21,16 @@
 extern void qlog_commit_pre(QcPlan *plan);
 
 /*
- * XACT_EVENT_COMMIT.  Never raises.  Queue-only: reserve, fill, flush (unless synchronous_commit = off), settle.
- * Joint: settle with the LSN of the commit record.
+ * Before qlog_commit_pre, for an ordered plan (qc_order.h): take the credit for its decision; memory comes from the
+ * current context.	 NULL when the plan is not ordered.  Given to exactly one of qlog_commit_event and qlog_submit_cancel.
  */
-extern void qlog_commit_event(QcPlan *plan);
+extern QcSmallPlan *qlog_commit_order(const QcPlan *plan);
+
+/*
+ * XACT_EVENT_COMMIT.  Never raises.  Queue-only: reserve, fill, flush (unless synchronous_commit = off), settle.
+ * Joint: settle with the LSN of the commit record, by the decision when there is a credit for it.
+ */
+extern void qlog_commit_event(QcPlan *plan, QcSmallPlan *order);
 
 /* XACT_EVENT_ABORT after qlog_commit_pre (also when that raised half way): gives back or settles as aborted. */
 extern void qlog_commit_abort(QcPlan *plan);

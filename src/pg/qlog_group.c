@@ -41,7 +41,7 @@ qlog_group_find(const QlogQueue *queue, QlogName name, uint64 *id)
 	{
 		*id = change->group;
 		return change->kind == QLOG_GROUP_DROPPED ? QLOG_GROUP_MISSING :
-			change->kind == QLOG_GROUP_SOUGHT ? QLOG_GROUP_THERE : QLOG_GROUP_OWN;
+			change->own ? QLOG_GROUP_OWN : QLOG_GROUP_THERE;
 	}
 	if (queue->own)
 	{
@@ -51,8 +51,8 @@ qlog_group_find(const QlogQueue *queue, QlogName name, uint64 *id)
 	return read_group(queue->id, name, id) ? QLOG_GROUP_THERE : QLOG_GROUP_MISSING;
 }
 
-static void
-no_such_group(QlogName name)
+void
+qlog_group_missing(QlogName name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -66,8 +66,8 @@ qlog_group_may_pop(const QlogQueue *queue, QlogName name)
 	const QlogGroupChange *change = qlog_stage_find_group(queue->id, name);
 
 	if (change != NULL && change->kind == QLOG_GROUP_DROPPED)
-		no_such_group(name);
-	return !queue->own && (change == NULL || change->kind == QLOG_GROUP_SOUGHT);
+		qlog_group_missing(name);
+	return !queue->own && (change == NULL || !change->own);
 }
 
 uint64
@@ -113,7 +113,7 @@ qlog_group_make(const QlogQueue *queue, QlogName queue_name, QlogName name)
 	uint64		id;
 
 	if (!qlog_auto_create)
-		no_such_group(name);
+		qlog_group_missing(name);
 	qlog_queue_hold(queue, queue_name);
 	qlog_group_lock(queue->id, name);
 	if (!read_group(queue->id, name, &id))

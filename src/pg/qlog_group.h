@@ -23,6 +23,9 @@ typedef enum QlogGroupFound
 /* Find a group as this transaction sees it; *id is the one that effects name. */
 extern QlogGroupFound qlog_group_find(const QlogQueue *queue, QlogName name, uint64 *id);
 
+/* 42704 */
+extern void qlog_group_missing(QlogName name) pg_attribute_noreturn();
+
 /*
  * For a pop: false = this transaction has made the group, so there is nothing in it yet.  42704 when this transaction has
  * dropped it.

@@ -48,7 +48,7 @@ look(uint64 id, bool find, QlogLease *lease, char *name, uint32 max)
 	QcLease    *found = qc_lease_by_id(qlog_state, id);
 	QcQueue    *queue;
 
-	if (found == NULL)
+	if (found == NULL || found->nslots == 0)
 		return LOOK_NOTHING;
 	queue = QC_AT(qlog_state, QcQueue, found->queue);
 	if (queue->database != MyDatabaseId || queue->state == QC_QUEUE_DEAD)

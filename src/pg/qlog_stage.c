@@ -616,7 +616,7 @@ qlog_stage_find_partition(uint64 queue, QlogName name)
 }
 
 void
-qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, QlogName name)
+qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, bool own, QlogName name)
 {
 	QlogGroupChange *change;
 
@@ -627,6 +627,7 @@ qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, QlogName 
 	change->kind = kind;
 	change->queue = queue;
 	change->group = group;
+	change->own = own;
 	change->name_len = name.len;
 	memcpy(change->name, name.text, name.len);
 	qlog_stage.bytes += sizeof(QlogGroupChange);

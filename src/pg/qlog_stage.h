@@ -66,7 +66,7 @@ typedef enum QlogGroupChangeKind
 {
 	QLOG_GROUP_CREATED,
 	QLOG_GROUP_DROPPED,
-	QLOG_GROUP_SOUGHT			/* a group that others see goes on under this id */
+	QLOG_GROUP_SOUGHT			/* it goes on under this id */
 } QlogGroupChangeKind;
 
 /* A change of a consumer group that only this transaction sees until it commits. */
@@ -75,6 +75,7 @@ typedef struct QlogGroupChange
 	QlogGroupChangeKind kind;
 	uint64		queue;
 	uint64		group;			/* id */
+	bool		own;			/* created by this transaction: nobody else sees it */
 	uint16		name_len;
 	char		name[QLOG_NAME_MAX];
 } QlogGroupChange;
@@ -213,7 +214,8 @@ extern const QlogChange *qlog_stage_find_queue_id(uint64 id);
 extern uint64 qlog_stage_find_partition(uint64 queue, QlogName name);
 
 /* Remember a change of a consumer group. */
-extern void qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, QlogName name);
+extern void qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, bool own,
+							 QlogName name);
 
 /* The newest change of this group; NULL when there is none. */
 extern const QlogGroupChange *qlog_stage_find_group(uint64 queue, QlogName name);

@@ -24,6 +24,7 @@
 
 /* The plan of the current transaction, in qlog_stage_context(); NULL before PRE_COMMIT. */
 static QcPlan *plan;
+static QcSmallPlan *order;		/* credit for the decision of an ordered one */
 static bool plan_begun;			/* qlog_commit_pre was called */
 static bool catalog_changed;	/* by that plan */
 
@@ -376,6 +377,7 @@ pre_commit(void)
 	QcOp	   *ops;
 	size_t		nops;
 	uint64		xid;
+	MemoryContext caller;
 	QcError		err;
 
 	refuse_repeated();
@@ -406,6 +408,9 @@ pre_commit(void)
 	plan->pid = (uint32) MyProcPid;
 	qlog_dedup_attach(plan);
 	create_logs(&dropped);
+	caller = MemoryContextSwitchTo(qlog_stage_context());
+	order = qlog_commit_order(plan);
+	MemoryContextSwitchTo(caller);
 	pin_leases();
 	plan_begun = true;
 	qlog_commit_pre(plan);
@@ -416,6 +421,7 @@ static void
 end_transaction(void)
 {
 	plan = NULL;
+	order = NULL;
 	plan_begun = catalog_changed = false;
 	leases = NULL;
 	nleases = npinned = 0;
@@ -428,7 +434,7 @@ static void
 commit(void)
 {
 	if (plan_begun)
-		qlog_commit_event(plan);
+		qlog_commit_event(plan, order);
 	qlog_dedup_end(plan_begun);
 	if (catalog_changed)
 		pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
@@ -442,6 +448,8 @@ rollback(void)
 	if (plan_begun)
 		qlog_commit_abort(plan);
 	qlog_dedup_end(plan_begun && plan->seq != 0);
+	if (order != NULL)
+		qlog_submit_cancel(order);
 	unpin_leases();
 	abandon_logs();
 	qlog_hold_abort(0);

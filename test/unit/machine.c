@@ -326,17 +326,17 @@ machine_slot(Machine *m, uint64_t partition, uint64_t position)
 }
 
 void
-machine_reload(Machine *m)
+machine_load(Machine *m)
 {
-	rows_take(&m->rows, m->st);
 	free(m->state_block);
 	lay_out(m);
 	for (size_t i = 0; i < m->rows.count; i++)
 	{
 		const Row  *row = &m->rows.rows[i];
 
-		CHECK_U64(qc_rows_load(m->st, row->key, row->key_len, row->key + row->key_len,
-							   row->value_len, &m->err), QC_OK);
+		if (!CHECK_U64(qc_rows_load(m->st, row->key, row->key_len, row->key + row->key_len,
+									row->value_len, &m->err), QC_OK))
+			(void) CHECK_STR(m->err.text, "");
 	}
 	CHECK_U64(qc_rows_loaded(m->st, m->now, m->monotonic, &m->err), QC_OK);
 
@@ -344,4 +344,11 @@ machine_reload(Machine *m)
 	for (QcLog *log = QC_AT(m->st, QcLog, m->st->logs); log != NULL;
 		 log = QC_AT(m->st, QcLog, log->next))
 		log->allocated = log->last_allocated = SEGMENT;
+}
+
+void
+machine_reload(Machine *m)
+{
+	rows_take(&m->rows, m->st);
+	machine_load(m);
 }

@@ -72,7 +72,10 @@ extern void machine_ack(Machine *m, uint64_t lease, uint64_t partition, uint64_t
 /* The slot of a position of the default group; NULL = done or never delivered. */
 extern QcSlot *machine_slot(Machine *m, uint64_t partition, uint64_t position);
 
-/* Checkpoint, then a new state from it, on these clocks. */
+/* A new state from the rows of the last checkpoint, on these clocks. */
+extern void machine_load(Machine *m);
+
+/* Checkpoint, then a new state from it. */
 extern void machine_reload(Machine *m);
 
 #endif							/* MACHINE_H */
