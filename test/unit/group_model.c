@@ -146,7 +146,7 @@ purge(Model *m, int partition, const uint32_t *kept, uint32_t nkept)
 
 		for (uint64_t i = 0; i < p->next; i++)
 		{
-			if (group->deliveries[partition][i].flight == MODEL_RETRY)
+			if (group->deliveries[partition][i].flight >= MODEL_RETRY)
 				group->deliveries[partition][i].flight = MODEL_NOT_IN_FLIGHT;
 		}
 		if (group->fetch[partition] < p->start)
@@ -177,6 +177,18 @@ has_lease(const ModelGroup *g, int partition, uint64_t next, uint64_t but)
 	return false;
 }
 
+/* In order: is there a message below this one that goes first? */
+static bool
+has_before(const ModelGroup *g, int partition, uint64_t position)
+{
+	for (uint64_t i = 0; i < position; i++)
+	{
+		if (g->deliveries[partition][i].flight >= MODEL_RETRY)
+			return true;
+	}
+	return false;
+}
+
 bool
 model_deliver(Model *m, int group, int partition, uint64_t position, uint32_t attempt, uint64_t lease)
 {
@@ -186,21 +198,16 @@ model_deliver(Model *m, int group, int partition, uint64_t position, uint32_t at
 
 	if (!g->alive || position >= model_stable(m, partition) ||
 		p->messages[position].status != MODEL_VISIBLE ||
-		(partition != 0 && has_lease(g, partition, p->next, lease)))
+		(partition != 0 && (has_lease(g, partition, p->next, lease) || has_before(g, partition, position))))
 		return false;
 	if (position >= g->fetch[partition])
 	{
-		/* the next one that was never delivered, and none that goes back lies before it */
+		/* the next one that was never delivered */
 		if (position != model_skip(m, partition, g->fetch[partition]) || attempt != 1)
 			return false;
-		for (uint64_t i = 0; partition != 0 && i < position; i++)
-		{
-			if (g->deliveries[partition][i].flight == MODEL_RETRY)
-				return false;
-		}
 		g->fetch[partition] = position + 1;
 	}
-	else if (d->flight != MODEL_RETRY || attempt < d->attempt || attempt > d->attempt + 1)
+	else if (d->flight != MODEL_RETRY || attempt != d->attempt + 1)
 		return false;
 	*d = (ModelDelivery)
 	{
@@ -214,17 +221,32 @@ model_done(Model *m, int group, int partition, uint64_t position, uint64_t lease
 {
 	ModelDelivery *d = &m->groups[group].deliveries[partition][position];
 
-	if (d->flight == MODEL_LEASED && d->lease == lease)
+	if (d->flight == (lease == 0 ? MODEL_DYING : MODEL_LEASED) && d->lease == lease)
 		d->flight = MODEL_NOT_IN_FLIGHT;
 }
 
 void
-model_give_back(Model *m, int group, int partition, uint64_t position, uint64_t lease)
+model_give_back(Model *m, int group, uint64_t lease)
 {
-	ModelDelivery *d = &m->groups[group].deliveries[partition][position];
+	for (int k = 0; k < MODEL_PARTITIONS; k++)
+	{
+		bool		lowest = true;
 
-	if (d->flight == MODEL_LEASED && d->lease == lease)
-		d->flight = MODEL_RETRY;
+		for (uint64_t i = 0; i < m->partitions[k].next; i++)
+		{
+			ModelDelivery *d = &m->groups[group].deliveries[k][i];
+
+			if (d->flight != MODEL_LEASED || d->lease != lease)
+				continue;
+			d->flight = MODEL_RETRY;
+			d->lease = 0;
+			if (k != 0 && !lowest)
+				d->attempt--;
+			else if (m->limit != 0 && d->attempt > m->limit)
+				d->flight = MODEL_DYING;
+			lowest = false;
+		}
+	}
 }
 
 uint64_t
@@ -251,10 +273,14 @@ model_has_work(const Model *m, int group)
 	{
 		uint64_t	next = m->partitions[k].next;
 		uint64_t	waiting = model_visible(m, k, g->fetch[k]);
+		bool		dies = false;
 
-		for (uint64_t i = 0; i < next; i++)
+		for (uint64_t i = 0; i < next && !dies; i++)
+		{
 			waiting += g->deliveries[k][i].flight == MODEL_RETRY;
-		if (waiting > 0 && (k == 0 || !has_lease(g, k, next, 0)))
+			dies = g->deliveries[k][i].flight == MODEL_DYING && k != 0;
+		}
+		if (waiting > 0 && (k == 0 || (!has_lease(g, k, next, 0) && !dies)))
 			return true;
 	}
 	return false;

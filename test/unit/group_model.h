@@ -25,7 +25,8 @@ typedef enum ModelFlight
 {
 	MODEL_NOT_IN_FLIGHT,		/* below fetch: done */
 	MODEL_LEASED,
-	MODEL_RETRY
+	MODEL_RETRY,
+	MODEL_DYING					/* came back too often: waits to be moved away */
 } ModelFlight;
 
 typedef struct ModelMessage
@@ -59,6 +60,7 @@ typedef struct ModelPartition
 
 typedef struct Model
 {
+	uint32_t	limit;			/* a message that comes back with more attempts dies; 0 = none does */
 	ModelPartition partitions[MODEL_PARTITIONS];
 	ModelGroup	groups[MODEL_GROUPS];
 } Model;
@@ -80,8 +82,12 @@ extern void model_purge(Model *m, int partition, const uint32_t *kept, uint32_t 
 /* Is this a delivery that may be?	Then note it. */
 extern bool model_deliver(Model *m, int group, int partition, uint64_t position, uint32_t attempt,
 						  uint64_t lease);
+
+/* It leaves what is in flight: acknowledged by its lease, or, with lease 0, moved away as dying. */
 extern void model_done(Model *m, int group, int partition, uint64_t position, uint64_t lease);
-extern void model_give_back(Model *m, int group, int partition, uint64_t position, uint64_t lease);
+
+/* All that a lease holds comes back; only the lowest position of an ordered partition has used up an attempt. */
+extern void model_give_back(Model *m, int group, uint64_t lease);
 
 extern uint64_t model_stable(const Model *m, int partition);
 extern uint64_t model_visible(const Model *m, int partition, uint64_t from);

@@ -17,7 +17,7 @@
 #include "qc_order.h"
 #include "qc_purge.h"
 
-#define SEEDS		300
+#define SEEDS		150
 #define STEPS		500
 #define OPENS		6
 #define LEASES		12
@@ -47,10 +47,9 @@ typedef struct Open
 	uint8_t		start;
 	int64_t		start_at;
 	int			partition;
-	uint64_t	lease;			/* acknowledged */
+	uint64_t	lease;			/* what it acknowledges */
 	uint64_t	first;
 	uint32_t	count;
-	uint64_t	lease_id;
 } Open;
 
 typedef struct Held
@@ -165,8 +164,8 @@ settle_model(const Open *o, bool committed)
 	if (committed && o->change == CHANGE_PURGE)
 		purge_model(o->partition);
 	model_settle(&model, (uint32_t) o->seq, committed);
-	for (uint32_t i = 0; committed && o->lease_id != 0 && i < o->count; i++)
-		model_done(&model, o->group, o->partition, o->first + i, o->lease_id);
+	for (uint32_t i = 0; committed && o->lease != 0 && i < o->count; i++)
+		model_done(&model, o->group, o->partition, o->first + i, o->lease);
 	if (!committed)
 		return;
 	if (o->change == CHANGE_BEGIN)
@@ -196,7 +195,7 @@ end_open(Open *o)
 	o->used = false;
 	for (int i = 0; i < LEASES; i++)
 	{
-		if (held[i].id == o->lease_id)
+		if (held[i].id == o->lease)
 			held[i].answered = false;
 	}
 	forget_held();
@@ -577,7 +576,7 @@ ack(void)
 	o->partition = h->partition;
 	o->first = h->first;
 	o->count = h->count;
-	o->lease_id = h->id;
+	o->lease = h->id;
 	h->answered = true;
 	begin_open(o, draw(2) == 0);
 }
@@ -591,13 +590,34 @@ give_back(void)
 	if (h == NULL)
 		return;
 	effect.lease = h->id;
+	effect.messages = qc_lease_by_id(m.st, h->id)->nslots;
 	log_effect(QC_EFFECT_RELEASE, &effect, NULL, 0, 0, 0);
-	for (int k = 0; k < MODEL_PARTITIONS; k++)
-	{
-		for (uint64_t i = 0; i < model.partitions[k].next; i++)
-			model_give_back(&model, h->group, k, i, effect.lease);
-	}
+	model_give_back(&model, h->group, effect.lease);
 	forget_held();
+}
+
+/* A message that came back too often is dropped, as by the worker that does so. */
+static void
+bury(void)
+{
+	for (QcRef ref = m.st->dying.head; ref != 0; ref = QC_AT(m.st, QcSlot, ref)->of_lease.next)
+	{
+		const QcSlot *slot = QC_AT(m.st, QcSlot, ref);
+		const QcCursor *cursor = QC_AT(m.st, QcCursor, slot->cursor);
+		const QcGroup *group = QC_AT(m.st, QcGroup, cursor->group);
+		const QcPartition *partition = QC_AT(m.st, QcPartition, cursor->partition);
+		QcDead		effect = {.group = group->id, .partition = partition->id,
+			.position = slot->position, .attempt = slot->attempt};
+		int			g = 0;
+
+		if (group->state != QC_GROUP_LIVE || qc_partition_stale(m.st, partition))
+			continue;
+		while (model.groups[g].id != group->id)
+			g++;
+		log_effect(QC_EFFECT_DEAD, &effect, NULL, 0, 0, 0);
+		model_done(&model, g, partition_number(effect.partition), effect.position, 0);
+		return;
+	}
 }
 
 static void
@@ -714,6 +734,8 @@ crash(void)
 static void
 begin(void)
 {
+	QcOptions	options = {.set = 1u << QC_OPT_RETRY_LIMIT};
+
 	memset(&model, 0, sizeof(model));
 	memset(opens, 0, sizeof(opens));
 	memset(held, 0, sizeof(held));
@@ -721,10 +743,12 @@ begin(void)
 	good = true;
 	machine_begin(&m);
 	group_log_begin(&journal, &m);
-	machine_queue(&m, 1, NULL);
+	model.limit = draw(4);
+	options.value[QC_OPT_RETRY_LIMIT] = model.limit == 0 ? -1 : (int64_t) model.limit;
+	machine_queue(&m, 1, &options);
 	for (int k = 1; k < MODEL_PARTITIONS; k++)
 	{
-		char		name[8];
+		char		name[16];
 
 		(void) snprintf(name, sizeof(name), "p%d", k);
 		machine_partition(&m, 1, group_partition_id(k), name, QC_LANE_NONE);
@@ -746,8 +770,10 @@ step(void)
 		pop();
 	else if (what < 55)
 		ack();
-	else if (what < 60)
+	else if (what < 59)
 		give_back();
+	else if (what < 60)
+		bury();
 	else if (what < 82)
 		settle_one();
 	else if (what < 86)
