@@ -82,8 +82,8 @@ reject_message(const Reject *reject, const QlogSpot *spot)
 	qlog_stage_dead(&dead, &reject->lane, &message);
 }
 
-/* The lane of the lease's group, when its queue keeps dead letters. */
-static void
+/* The lane of the lease's group, when its queue keeps dead letters.  false = queue or group have changed meanwhile. */
+static bool
 find_lane(Reject *reject)
 {
 	const QlogLease *lease = &reject->lease;
@@ -93,13 +93,9 @@ find_lane(Reject *reject)
 	reject->lane.level = qlog_queue_level(&lease->queue);
 	reject->lane.partition = 0;
 	reject->lane.dedup_us = 0;
-	if (lease->queue.options.value[QC_OPT_DEAD_LETTERS] == 0 ||
+	return lease->queue.options.value[QC_OPT_DEAD_LETTERS] == 0 ||
 		qlog_dead_lane(MyDatabaseId, lease->queue.id, lease->queue_name, lease->group, true,
-					   &reject->lane.partition))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("queue \"%.*s\" was dropped", QLOG_NAME(lease->queue_name))));
+					   &reject->lane.partition);
 }
 
 Datum
@@ -112,12 +108,15 @@ queue_reject(PG_FUNCTION_ARGS)
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
 	if (reject.said)
 		reject.reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
-	if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, lease))
-		PG_RETURN_INT64(0);
-	qlog_lease_select(lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
-	if (lease->nspots == 0)
-		PG_RETURN_INT64(0);
-	find_lane(&reject);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, lease))
+			PG_RETURN_INT64(0);
+		qlog_lease_select(lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
+		if (lease->nspots == 0)
+			PG_RETURN_INT64(0);
+	} while (!find_lane(&reject));
 	for (uint32 i = 0; i < lease->nspots; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -719,39 +719,64 @@ qlog_delay_lane(const QlogQueue *queue, QlogName queue_name)
 	return partition_id(queue, queue_name, name, QC_LANE_DELAY);
 }
 
-/* The dead lane of a group, 0 = it has none; *live = the queue lives, and under this name. */
-static uint64
-read_dead_lane(uint64 queue_id, QlogName name, uint64 group_id, bool *live)
+/* A group, as whoever makes its dead lane sees it. */
+typedef struct LaneGroup
+{
+	bool		live;			/* and so is the queue, under its name */
+	uint64		lane;			/* 0 = it has none */
+	uint16		name_len;
+	char		name[QLOG_NAME_MAX];
+} LaneGroup;
+
+static void
+read_lane_group(uint64 queue_id, QlogName name, uint64 group_id, LaneGroup *found)
 {
 	QcQueue    *queue;
 	QcGroup    *group = NULL;
-	uint64		id;
 
+	found->live = false;
+	found->lane = 0;
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	queue = qc_queue_by_id(qlog_state, queue_id);
-	*live = queue != NULL && queue->state == QC_QUEUE_LIVE && queue->name_len == name.len &&
-		memcmp(qc_name_at(qlog_state, queue->name), name.text, name.len) == 0;
-	if (*live)
+	if (queue != NULL && queue->state == QC_QUEUE_LIVE && queue->name_len == name.len &&
+		memcmp(qc_name_at(qlog_state, queue->name), name.text, name.len) == 0)
 		group = qc_group_by_id(qlog_state, queue, group_id);
-	*live = group != NULL && group->state == QC_GROUP_LIVE;
-	id = group == NULL ? 0 : group->dead_partition;
+	if (group != NULL && group->state == QC_GROUP_LIVE)
+	{
+		found->live = true;
+		found->lane = group->dead_partition;
+		found->name_len = group->name_len;
+		memcpy(found->name, qc_name_at(qlog_state, group->name), group->name_len);
+	}
 	LWLockRelease(&qlog_shared->state_lock);
-	return id;
 }
 
-/* Under its lock: find the lane, or make it. */
+/*
+ * Under the lane's lock: find the lane, or make it.  Making it locks the group as well: a seek in between would give the
+ * group another id, and leave the lane to none.
+ */
 static bool
-find_or_make_lane(uint64 queue, QlogName name, uint64 group, uint64 *lane)
+find_or_make_lane(Oid database, uint64 queue, QlogName name, uint64 group_id, bool wait, uint64 *lane)
 {
-	QcPartitionCreate create = {.queue = queue, .lane = QC_LANE_DEAD, .group = group};
-	bool		live;
+	QcPartitionCreate create = {.queue = queue, .lane = QC_LANE_DEAD, .group = group_id};
+	LaneGroup	group;
+	LOCKTAG		tag;
 
-	*lane = read_dead_lane(queue, name, group, &live);
-	if (*lane != 0 || !live)
-		return live;
-	*lane = create.partition = take_partition_id();
-	qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
-	return true;
+	read_lane_group(queue, name, group_id, &group);
+	*lane = group.lane;
+	if (!group.live || group.lane != 0)
+		return group.live;
+	tag = lock_tag(LOCK_GROUP, database, qc_hash_name(queue, group.name, group.name_len));
+	if (LockAcquire(&tag, ExclusiveLock, false, !wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	read_lane_group(queue, name, group_id, &group);
+	if (group.live)
+	{
+		*lane = create.partition = take_partition_id();
+		qlog_submit_catalog(QC_EFFECT_PARTITION_CREATE, &create);
+	}
+	LockRelease(&tag, ExclusiveLock, false);
+	return group.live;
 }
 
 void
@@ -782,7 +807,7 @@ qlog_dead_lane(Oid database, uint64 queue, QlogName name, uint64 group, bool wai
 	while (n < 3 && LockAcquire(&tags[n], modes[n], false, !wait) != LOCKACQUIRE_NOT_AVAIL)
 		n++;
 	if (n == 3)
-		found = find_or_make_lane(queue, name, group, lane);
+		found = find_or_make_lane(database, queue, name, group, wait, lane);
 	while (n-- > 0)
 		LockRelease(&tags[n], modes[n], false);
 	return found;
