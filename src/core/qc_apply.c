@@ -273,8 +273,11 @@ apply_delay(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *
 }
 
 static void
-apply_fire(QcState *st, const QcEffect *effect)
+apply_fire(QcState *st, const QcApply *apply, const QcEffect *effect)
 {
+	/* Live, it is settled at once, and nothing is counted. */
+	if (apply->open != 0)
+		QC_AT(st, QcOpen, apply->open)->moved = 1;
 	for (uint32_t i = 0; i < effect->nitems; i++)
 	{
 		QcFireItem	item;
@@ -654,7 +657,7 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 		case QC_EFFECT_DELAY:
 			return apply_delay(st, apply, effect, err);
 		case QC_EFFECT_FIRE:
-			apply_fire(st, effect);
+			apply_fire(st, apply, effect);
 			return QC_OK;
 		case QC_EFFECT_CANCEL:
 			qc_delay_remove(st, effect->u.cancel.lane, effect->u.cancel.position);

@@ -95,7 +95,7 @@ settle_pendings(QcState *st, QcOpen *open, bool committed)
 
 		next = pending->of_open;
 		pending->settled = committed ? COMMITTED : ABORTED;
-		if (committed && partition->lane != QC_LANE_DEAD)
+		if (committed && partition->lane != QC_LANE_DEAD && !open->moved)
 			queue->pushed += pending->count;
 		for (QcRef c = committed ? 0 : partition->cursors; c != 0;
 			 c = QC_AT(st, QcCursor, c)->next)

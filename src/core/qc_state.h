@@ -408,7 +408,8 @@ typedef struct QcOpen
 								 * logged */
 	uint8_t		inserted;		/* joint: its WAL record is inserted */
 	uint8_t		carried;
-	uint8_t		unused;
+	uint8_t		moved;			/* recovery: its messages were in the queue before, in the delay
+								 * lane */
 	uint32_t	pid;			/* of its backend, for views; 0 after recovery */
 	int64_t		since;			/* created_at, for views; 0 after recovery */
 	QcRef		dedups;			/* through QcDedup.link */

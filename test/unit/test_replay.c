@@ -15,7 +15,9 @@
 #include "qc_apply.h"
 #include "qc_catalog.h"
 #include "qc_cursor.h"
+#include "qc_delay.h"
 #include "qc_group.h"
+#include "qc_lane.h"
 #include "qc_lease.h"
 #include "qc_purge.h"
 #include "qc_rows.h"
@@ -263,7 +265,15 @@ create_partition(void)
 		return;
 	create.queue = queue->id;
 	create.name = name_of("p", create.partition);
-	if (group->dead_partition == 0 && below(2) == 0)
+	if (qc_delay_lane(run.st, queue) == NULL && below(3) == 0)
+	{
+		create.lane = QC_LANE_DELAY;
+		create.name = (QcStr)
+		{
+			(const uint8_t *) "\001delay", 6
+		};
+	}
+	else if (group->dead_partition == 0 && below(2) == 0)
 	{
 		create.lane = QC_LANE_DEAD;
 		create.group = group->id;
@@ -432,6 +442,88 @@ push_something(void)
 		log_any();
 }
 
+/* A message for later. */
+static void
+delay_something(void)
+{
+	QcQueue    *queue = some_queue();
+	QcPartition *lane = queue == NULL ? NULL : qc_delay_lane(run.st, queue);
+
+	if (lane == NULL)
+		return;
+	stage_push(lane->id, queue->log_id, 0, 1 + (uint32_t) below(3), 20);
+	staged[nstaged - 1].kind = QC_OP_DELAY;
+	staged[nstaged - 1].delay.partition = some_partition(queue)->id;
+	staged[nstaged - 1].delay.due = CLOCK + 1000000 + (int64_t) below(1000000);
+	log_any();
+}
+
+/* A message that is in a lane for good; NULL = there is none. */
+static QcLaneItem *
+some_item(const QcPartition *lane)
+{
+	QcLaneItem *item = lane == NULL ? NULL : QC_AT(run.st, QcLaneItem, lane->items.head);
+
+	for (uint64_t n = below(3); item != NULL && n > 0 && item->of_lane.next != 0; n--)
+		item = QC_AT(run.st, QcLaneItem, item->of_lane.next);
+	return item != NULL && item->state == QC_LANE_ITEM_LIVE ? item : NULL;
+}
+
+/* A delayed message is moved into its partition, or cancelled. */
+static void
+fire_something(void)
+{
+	QcQueue    *queue = some_queue();
+	QcPartition *lane = queue == NULL ? NULL : qc_delay_lane(run.st, queue);
+	const QcLaneItem *item = some_item(lane);
+	QcFire		fire = {0};
+	QcFireItem	moved = {0};
+	QcCancel	cancel = {0};
+
+	if (item == NULL)
+		return;
+	fire.lane = cancel.lane = lane->id;
+	moved.position = cancel.position = item->position;
+	if (below(3) == 0)
+		stage_effect(QC_EFFECT_CANCEL, &cancel, NULL, 0, 0);
+	else
+	{
+		stage_push(item->target, queue->log_id, 0, 1, 20);
+		staged[nstaged - 1].moved = true;
+		stage_effect(QC_EFFECT_FIRE, &fire, &moved, sizeof(moved), 1);
+	}
+	log_at_once();
+}
+
+/* A dead letter goes back to where it comes from, or for good. */
+static void
+use_dead(void)
+{
+	QcQueue    *queue = some_queue();
+	QcGroup    *group = queue == NULL ? NULL : some_group(queue);
+	QcPartition *lane = group == NULL ? NULL : qc_partition_by_id(run.st, group->dead_partition);
+	const QcLaneItem *item = some_item(lane);
+	QcRedrive	redrive = {0};
+	QcRedriveItem back = {0};
+	QcPurgeDead purge = {0};
+	QcPurgeDeadItem gone = {0};
+
+	if (item == NULL)
+		return;
+	redrive.lane = purge.lane = lane->id;
+	back.first = gone.first = item->position;
+	back.count = gone.count = 1;
+	if (below(2) == 0)
+		stage_effect(QC_EFFECT_PURGE_DEAD, &purge, &gone, sizeof(gone), 1);
+	else
+	{
+		stage_push(item->target, queue->log_id, 0, 1, 20);
+		stage_effect(QC_EFFECT_REDRIVE, &redrive, &back, sizeof(back), 1);
+	}
+	if (log_staged(0, false))
+		qc_open_settle(run.st, QC_AT(run.st, QcOpen, plan.open), true, 0, CLOCK);
+}
+
 /* As pops do: look at partitions that the group has not looked at; a rule that only the messages can answer is logged. */
 static void
 scan(QcQueue *queue, QcGroup *group)
@@ -589,8 +681,14 @@ step(void)
 		seek_group();
 	else if (what < 29)
 		purge_something();
-	else if (what < 50)
+	else if (what < 48)
 		push_something();
+	else if (what < 52)
+		delay_something();
+	else if (what < 55)
+		fire_something();
+	else if (what < 58)
+		use_dead();
 	else if (what < 88)
 		use_lease();
 	else
