@@ -150,7 +150,7 @@ expect_number(uint64_t log, uint64_t partition, uint64_t position, uint64_t numb
 	QcStatus	status = QC_OK;
 
 	if (!qc_index_find(run.st, object, position, &hint, &location))
-		status = qc_read_locate(&run.cache, log, partition, position, 0, &location, &err);
+		status = qc_read_locate(&run.cache, log, partition, position, 0, 0, &location, &err);
 	if (status == QC_OK)
 		status = qc_read_message(&run.cache, &location, partition, position, &message, &created_at,
 								 &err);
