@@ -6,6 +6,7 @@
 #   make test       everything that is tested; make test TESTS="unit regress" or TESTS=push for a part
 #   make unit|fuzz|sim|spin|clang|lint|regress|isolation|tap|valgrind   one part
 #   make bench      the measurements, in a private server; make bench CASES="push joint" for a part
+#   make reference  write doc/reference.md from the COMMENTs of the extension
 #   make indent     format the C sources the way PostgreSQL does
 #
 # demo, test and bench first install the Debian packages that are missing (make deps).
@@ -217,6 +218,10 @@ bench: deps
 	@$(MAKE) --no-print-directory -s -j2 all
 	@PG_CONFIG='$(PG_CONFIG)' test/bench/run.sh $(CASES)
 
+reference: deps
+	@$(MAKE) --no-print-directory -s -j2 all
+	@PG_CONFIG='$(PG_CONFIG)' test/docs/reference.sh
+
 indent: deps
 	@$(MAKE) --no-print-directory -s -j2 objects
 	@CC='$(CC)' test/lint/format.pl --write
@@ -233,4 +238,4 @@ show-pg-flags:
 	@echo '$(pg_flags)'
 
 FORCE:
-.PHONY: FORCE all install clean deps test demo bench indent qlog_dump objects lint-build core-lib show-pg-flags $(stages)
+.PHONY: FORCE all install clean deps test demo bench reference indent qlog_dump objects lint-build core-lib show-pg-flags $(stages)
