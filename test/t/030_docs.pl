@@ -55,7 +55,7 @@ foreach my $doc ('doc/tutorial.md', 'doc/cookbook.md', 'README.md')
 	{
 		my $code = $1;
 		my $line = 1 + (substr($text, 0, $-[0]) =~ tr/\n//);
-		my @expected = $code =~ /-- => (.*)$/mg;
+		my @expected = $code =~ /-- => ?(.*)$/mg;
 		my ($printed, $errors) = run_block($database, $code);
 
 		$n++;
