@@ -203,6 +203,9 @@ extern QcStatus qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t
 							   QcLack *lack, QcExtend *extend, QcError *err);
 extern void qc_plan_uncredit(QcState *st, QcPlan *plan);
 
+/* Look at where the entry will probably stand in the ring (qc_ring_touch).	No lock. */
+extern void qc_plan_touch(QcRing *ring, const QcPlan *plan);
+
 /*
  * Has the ring room for the entry of a plan with credit?  If not: drop the lock, write the ring out, ask again; that
  * waits for nobody but those who are filling.	State lock.

@@ -374,6 +374,14 @@ settle_cursors(QcState *st, QcPlan *plan)
 	release_spare(st);
 }
 
+void
+qc_plan_touch(QcRing *ring, const QcPlan *plan)
+{
+	bool		big;
+
+	qc_ring_touch(ring, qc_ring_need(ring, plan->nparts, plan->bytes, &big));
+}
+
 bool
 qc_plan_has_room(const QcRing *ring, const QcPlan *plan)
 {

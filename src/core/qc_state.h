@@ -406,7 +406,8 @@ typedef struct QcOpen
 	QcLink		all;			/* by seq */
 	uint8_t		decided;		/* 0 open, 1 committed, 2 aborted; kept until the decision is
 								 * logged */
-	uint8_t		inserted;		/* joint: its WAL record is inserted */
+	_Atomic uint8_t inserted;	/* joint: its WAL record is inserted; set by its process without
+								 * the lock */
 	uint8_t		carried;
 	uint8_t		moved;			/* recovery: its messages were in the queue before, in the delay
 								 * lane */

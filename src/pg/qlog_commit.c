@@ -63,7 +63,7 @@ qlog_lock_for(const QcPlan *plan)
 	QcError		err;
 
 	Assert(CritSectionCount > 0 && plan->credited);
-	qc_ring_touch(qlog_ring, plan->ring_need);
+	qc_plan_touch(qlog_ring, plan);
 	for (;;)
 	{
 		uint64		seq;
@@ -114,18 +114,67 @@ append(QcPlan *plan)
 	END_CRIT_SECTION();
 }
 
+static uint8 *
+wal_body(const QcPlan *plan, uint64 *len)
+{
+	*len = qc_plan_wal_size(plan);
+	if (*len > MaxAllocHugeSize || *len > UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("queue work of the transaction is too large for the WAL")));
+	return MemoryContextAllocHuge(CurrentMemoryContext, *len);
+}
+
 /*
- * Reserve, fill and insert the WAL record.	body: memory for it.  A referenced entry must be durable in our log before
- * the record that refers to it can be.
+ * Take the credit of a joint plan and use it up under the same hold of the state lock.	Raises, or returns in a critical
+ * section; true = this process is its own guard.
+ */
+static bool
+credit_and_reserve(QcPlan *plan)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	for (;;)
+	{
+		QcLack		lack;
+		QcExtend	extend;
+		QcStatus	status;
+		bool		own = false;
+
+		CHECK_FOR_INTERRUPTS();
+		START_CRIT_SECTION();
+		qc_plan_touch(qlog_ring, plan);
+		qlog_lock_state();
+		status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), &lack, &extend,
+								&err);
+		if (status == QC_OK)
+			own = qlog_guard_reserve_locked(plan);
+		qlog_unlock_state();
+		if (status == QC_OK)
+			return own;
+		END_CRIT_SECTION();
+		if (status == QC_BUSY)
+			status = qlog_make_room(lack, &extend, &err);
+		if (status != QC_OK)
+			qlog_report(ERROR, &err, "could not commit queue work");
+	}
+}
+
+/*
+ * A joint plan: credit, reserve, fill and insert the WAL record.  A referenced entry must be durable in our log before the
+ * record that refers to it can be.
  */
 static void
-append_in_wal(QcPlan *plan, uint8 *body, uint64 len)
+append_in_wal(QcPlan *plan)
 {
+	uint64		len;
+	uint8	   *body = wal_body(plan, &len);
 	QcWriter	w;
 	bool		own;
 
-	START_CRIT_SECTION();
-	own = qlog_guard_reserve(plan);
+	qlog_guard_prepare();
+	own = credit_and_reserve(plan);
 	qlog_fill(plan);
 	if (plan->flags & QC_ENTRY_REFERENCED)
 		qlog_flush(plan->seq);
@@ -137,17 +186,7 @@ append_in_wal(QcPlan *plan, uint8 *body, uint64 len)
 	QLOG_STOP("after-wal-insert");
 	qlog_guard_inserted(plan, own);
 	END_CRIT_SECTION();
-}
-
-static uint8 *
-wal_body(const QcPlan *plan, uint64 *len)
-{
-	*len = qc_plan_wal_size(plan);
-	if (*len > MaxAllocHugeSize || *len > UINT32_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("queue work of the transaction is too large for the WAL")));
-	return MemoryContextAllocHuge(CurrentMemoryContext, *len);
+	pfree(body);
 }
 
 /* New messages and queues are refused while the state cannot be checkpointed; acknowledgements go on. */
@@ -169,23 +208,14 @@ void
 qlog_commit_pre(QcPlan *plan)
 {
 	QcError		err;
-	uint8	   *body = NULL;
-	uint64		len = 0;
 
 	qc_error_clear(&err);
 	refuse_when_full(plan);
 	remember(last_seq);
 	if (plan->xid != 0)
-	{
-		body = wal_body(plan, &len);
-		qlog_guard_prepare();
-	}
-	if (qlog_credit(plan, &err) != QC_OK)
+		append_in_wal(plan);
+	else if (qlog_credit(plan, &err) != QC_OK)
 		qlog_report(ERROR, &err, "could not commit queue work");
-	if (plan->xid == 0)
-		return;
-	append_in_wal(plan, body, len);
-	pfree(body);
 }
 
 void
@@ -297,6 +327,7 @@ try_once(const Submission *submission, QcLack *lack, QcExtend *extend, QcError *
 	QcStatus	status;
 
 	START_CRIT_SECTION();
+	qc_plan_touch(qlog_ring, plan);
 	qlog_lock_state();
 	status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), lack, extend, err);
 	if (status == QC_OK)
@@ -372,27 +403,17 @@ uint64
 qlog_submit_plan(QcPlan *plan, bool in_wal)
 {
 	QcError		err;
-	uint8	   *body = NULL;
-	uint64		len = 0;
 
 	Assert(plan->immediate);
 	qc_error_clear(&err);
 	refuse_when_full(plan);
 	remember(last_seq);
 	if (in_wal)
-	{
-		body = wal_body(plan, &len);
-		qlog_guard_prepare();
-	}
-	if (qlog_credit(plan, &err) != QC_OK)
-		qlog_report(ERROR, &err, "could not log queue work");
-	if (!in_wal)
-	{
+		append_in_wal(plan);
+	else if (qlog_credit(plan, &err) == QC_OK)
 		append(plan);
-		return plan->seq;
-	}
-	append_in_wal(plan, body, len);
-	pfree(body);
+	else
+		qlog_report(ERROR, &err, "could not log queue work");
 	return plan->seq;
 }
 

@@ -192,18 +192,15 @@ qlog_guard_prepare(void)
 }
 
 bool
-qlog_guard_reserve(QcPlan *plan)
+qlog_guard_reserve_locked(QcPlan *plan)
 {
-	bool		own;
+	bool		own = qlog_shared->nguards == 0;
 
 	Assert(own_confirm.small.plan.credited);
-	qlog_lock_for(plan);
-	own = qlog_shared->nguards == 0;
 	if (own)
 		qlog_guard_flag(true);
 	qlog_reserve_locked(plan);
 	qlog_shared->joint_seq = plan->seq;
-	qlog_unlock_state();
 	return own;
 }
 
@@ -214,11 +211,7 @@ qlog_guard_inserted(QcPlan *plan, bool own)
 
 	/* An auto-create is settled when it is reserved and has no open entry. */
 	if (plan->open != 0)
-	{
-		qlog_lock_state();
 		QC_AT(qlog_state, QcOpen, plan->open)->inserted = 1;
-		qlog_unlock_state();
-	}
 	if (!own)
 		return;
 

@@ -38,10 +38,10 @@ extern void qlog_confirm_release(QlogConfirm *confirm);
 extern void qlog_guard_prepare(void);
 
 /*
- * Reserve the plan, taking the state lock; sets the flag of this process when no guard's stands, and returns whether
- * it did.	Critical section.
+ * Reserve the plan; sets the flag of this process when no guard's stands, and returns whether it did.	State lock,
+ * critical section.
  */
-extern bool qlog_guard_reserve(QcPlan *plan);
+extern bool qlog_guard_reserve_locked(QcPlan *plan);
 
 /* The WAL record is inserted.	own: what qlog_guard_reserve returned.	Critical section. */
 extern void qlog_guard_inserted(QcPlan *plan, bool own);
