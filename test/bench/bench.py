@@ -42,10 +42,10 @@ def script(name, text):
     return path
 
 
-def pgbench(path, clients, mode="prepared", secs=None, per=1, each=None):
+def pgbench(path, clients, mode="prepared", secs=None, per=1, each=None, more=()):
     """Transactions per second times `per`.  each: so many transactions per client instead of a time."""
     extent = ["-T", str(int(secs or SECS))] if each is None else ["-t", str(each)]
-    cmd = ["pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "2"] + extent + ["-f", path]
+    cmd = ["pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "2"] + extent + list(more) + ["-f", path]
     run = subprocess.run(cmd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if run.returncode:
         sys.exit("pgbench failed: %s\n%s" % (path, run.stderr[-2000:]))
@@ -180,29 +180,78 @@ def case_depth():
             depth, rate, "" if base is None else "%.2fx of 1,000" % (rate / base)), flush=True)
 
 
+def fill_partitions(parts, total):
+    """`total` messages of autocommitted batches over partitions p1 .. p<parts>; partitions per second made on the way."""
+    begin, made = time.time(), None
+    for first in range(0, total, 4000):
+        n = min(4000, total - first)
+        psql("SELECT count(*) FROM queue_push_batch('grid', (SELECT array_agg('%s'::text) FROM generate_series(1, %d)),"
+             "(SELECT array_agg('p' || 1 + i %% %d) FROM generate_series(%d, %d) i));" % (
+                 doc(1), n, parts, first, first + n - 1))
+        if made is None and first + n >= parts:
+            made = parts / (time.time() - begin)
+    return made
+
+
+def checkpoint_of(changes):
+    """Milliseconds of the checkpoint after this many random partitions have changed."""
+    def state():
+        return psql("SELECT checkpoints, durable_seq - checkpoint_seq, (SELECT last_pass_time FROM qlog_stat_workers "
+                    "WHERE role = 'checkpointer') FROM qlog_stat_log").split("|")
+    while state()[1] != "0":
+        time.sleep(0.1)
+    before = state()[0]
+    psql(changes)
+    while state()[0] == before or state()[1] != "0":
+        time.sleep(0.1)
+    return float(state()[2])
+
+
+def latency(path, clients):
+    """Rate, and the 99th percentile and maximum of the latency in ms."""
+    prefix = os.path.join(WORK, "latency")
+    for name in os.listdir(WORK):
+        if name.startswith("latency"):
+            os.unlink(os.path.join(WORK, name))
+    rate = pgbench(path, clients, "simple", more=["-l", "--log-prefix=" + prefix])
+    us = []
+    for name in os.listdir(WORK):
+        if name.startswith("latency"):
+            with open(os.path.join(WORK, name)) as f:
+                us += [int(line.split()[2]) for line in f]
+    us.sort()
+    return rate, us[len(us) * 99 // 100] / 1000, us[-1] / 1000
+
+
 def case_grid():
-    """1 / 10^3 / 10^6 partitions: push, pop, checkpoint, restart"""
+    """1 / 10^3 / 10^6 partitions: push, pop, checkpoint, restart, memory"""
     for parts in (1, 1000, 1000000):
         psql("SELECT queue_drop('grid', true); SELECT queue_create('grid');")
-        per = 4000 if parts > 4000 else parts
-        begin = time.time()
-        for first in range(0, parts, per):
-            psql("SELECT count(*) FROM queue_push_batch('grid', (SELECT array_agg('%s'::text) FROM generate_series(1, %d)),"
-                 "(SELECT array_agg('p' || i) FROM generate_series(%d, %d) i));" % (
-                     doc(1), min(per, parts - first), first + 1, min(first + per, parts)))
-        make = time.time() - begin
+        before = int(psql("SELECT state_memory_used FROM qlog_stat_log"))
+        made = fill_partitions(parts, max(parts, 50000))
+        memory = int(psql("SELECT state_memory_used FROM qlog_stat_log")) - before
         push = script("gridpush", "\\set p random(1, %d)\nSELECT queue_push('grid', '%s', 'p' || :p);\n" % (parts, doc(1)))
-        pop = script("gridpop", "SELECT coalesce(max(lease_id), 0) AS lease FROM queue_pop('grid', 10) \\gset\n"
-                     "SELECT queue_ack(:lease);\n")
-        pushed = pgbench(push, 4, "simple", secs=3)
-        popped = pgbench(pop, 4, "simple", secs=3)
+        pop = script("gridpop", "SELECT lease_id AS lease FROM queue_pop('grid') \\gset\nSELECT queue_ack(:lease);\n")
+        pushes = [latency(push, 4) for _ in range(REPS)]
+        pops = [pgbench(pop, 1, "simple", each=5000) for _ in range(REPS)]
+        acked = psql("SELECT acked FROM qlog_stat_queues WHERE queue = 'grid'")
+        if acked != str(5000 * REPS):
+            sys.exit("%s messages acknowledged instead of %d" % (acked, 5000 * REPS))
+        checkpoint = checkpoint_of(
+            "SELECT count(*) FROM queue_push_batch('grid', (SELECT array_agg('{}'::text) FROM generate_series(1, 4000)),"
+            "(SELECT array_agg('p' || 1 + (i::bigint * 7919) %% %d) FROM generate_series(1, 4000) i));" % parts)
         down, up, own = restart()
-        row = {"case": "grid", "partitions": parts, "make_s": round(make, 1), "push": round(pushed),
-               "pop_ack": round(popped), "restart_s": round(up, 2), "own_recovery_ms": own}
+        row = {"case": "grid", "partitions": parts, "made_per_s": round(made), "state_memory": memory,
+               "push": round(statistics.median(p[0] for p in pushes)),
+               "push_p99_ms": statistics.median(p[1] for p in pushes), "push_max_ms": max(p[2] for p in pushes),
+               "pop_ack": round(statistics.median(pops)), "checkpoint_ms": checkpoint,
+               "restart_s": round(up, 2), "own": own}
         RESULTS.append(row)
-        print("partitions %8d: made in %6.1f s, push %7.0f/s, pop+ack %7.0f/s, serving %5.2f s after kill -9, "
-              "own part %s ms" % (parts, make, pushed, popped, up, own), flush=True)
-        psql("SELECT queue_drop('grid');")
+        print("partitions %8d: made %7.0f/s, %4d MB, push %6.0f/s p99 %6.2f ms max %7.1f ms, pop(1)+ack %6.0f/s, "
+              "checkpoint of 4,000 changes %6.1f ms, serving %5.2f s after kill -9, own part%s" % (
+                  parts, made, memory >> 20, row["push"], row["push_p99_ms"], row["push_max_ms"], row["pop_ack"],
+                  checkpoint, up, own), flush=True)
+        psql("SELECT queue_drop('grid', true);")
 
 
 def restart():
