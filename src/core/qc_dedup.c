@@ -16,10 +16,22 @@ bucket_of(QcState *st, uint64_t partition, const uint8_t *hash)
 	return qc_table_bucket(st, &st->dedups, qc_load_u64(hash) ^ qc_hash_id(partition));
 }
 
+/* Has a settled entry left the window of its queue, or had it when that was made longer?  queue: NULL = gone. */
 static bool
-outside(const QcDedup *dedup, int64_t now, int64_t window)
+outside(const QcQueue *queue, const QcDedup *dedup, int64_t now, int64_t window)
 {
-	return dedup->state == QC_DEDUP_SETTLED && now - dedup->created_at >= window;
+	if (dedup->state != QC_DEDUP_SETTLED)
+		return false;
+	return now - dedup->created_at >= window ||
+		(queue != NULL && dedup->created_at < queue->options.value[QC_OPT_DEDUP_SINCE]);
+}
+
+static const QcQueue *
+queue_of(QcState *st, uint64_t partition)
+{
+	const QcPartition *found = qc_partition_by_id(st, partition);
+
+	return found == NULL ? NULL : QC_AT(st, QcQueue, found->queue);
 }
 
 QcDedup *
@@ -30,7 +42,7 @@ qc_dedup_find(QcState *st, uint64_t partition, const uint8_t *hash, int64_t now,
 	for (; dedup != NULL; dedup = QC_AT(st, QcDedup, dedup->next))
 	{
 		if (dedup->partition == partition && memcmp(dedup->hash, hash, QC_HASH_SIZE) == 0)
-			return outside(dedup, now, window) ? NULL : dedup;
+			return outside(queue_of(st, partition), dedup, now, window) ? NULL : dedup;
 	}
 	return NULL;
 }
@@ -159,7 +171,7 @@ expire(QcState *st, QcQueue *queue, int64_t now, uint32_t budget)
 	uint32_t	n = 0;
 
 	while (n < budget && queue->dedups.head != 0 &&
-		   outside(QC_AT(st, QcDedup, queue->dedups.head), now, window))
+		   outside(queue, QC_AT(st, QcDedup, queue->dedups.head), now, window))
 	{
 		destroy_oldest(st, queue);
 		n++;

@@ -24,6 +24,16 @@ delayed_target(QcState *st, const QcPartition *lane, uint64_t position, uint64_t
 	return true;
 }
 
+/* Since when dedup ids of the queue are known. */
+static int64_t
+known_since(const QcQueue *queue, int64_t now)
+{
+	int64_t		since = now - queue->options.value[QC_OPT_DEDUP_WINDOW] + 1;
+	int64_t		floor = queue->options.value[QC_OPT_DEDUP_SINCE];
+
+	return since > floor ? since : floor;
+}
+
 /* Enter the dedup ids of one record that are within the window of its queue. */
 static QcStatus
 rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
@@ -46,7 +56,7 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
 		if (status != QC_OK)
 			return status;
-		if (now - created_at >= queue->options.value[QC_OPT_DEDUP_WINDOW])
+		if (created_at < known_since(queue, now))
 			return QC_OK;
 		if (message.dedup_len == 0)
 			continue;
@@ -121,10 +131,10 @@ find_windows(QcState *st, int64_t now)
 		 queue = QC_AT(st, QcQueue, queue->all.next))
 	{
 		QcLog	   *log = qc_log_by_id(st, queue->log_id);
-		int64_t		since = now - queue->options.value[QC_OPT_DEDUP_WINDOW];
+		int64_t		since = known_since(queue, now);
 
 		if (log != NULL && !queue->damaged && queue->state != QC_QUEUE_DEAD &&
-			queue->last_dedup > since && since < log->dedup_since)
+			queue->last_dedup >= since && since < log->dedup_since)
 			log->dedup_since = since;
 	}
 }

@@ -24,7 +24,7 @@ qc_option_info(QcOption option)
 QcOption
 qc_option_by_name(const char *name)
 {
-	for (int i = 0; i < QC_OPTION_COUNT_; i++)
+	for (int i = 0; i < QC_OPTION_NAMED; i++)
 	{
 		if (strcmp(option_info[i].name, name) == 0)
 			return (QcOption) i;

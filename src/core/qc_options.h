@@ -39,7 +39,8 @@ typedef enum QcOptionType
 	OPTION(10, MAX_BYTES, "max_bytes", BYTES, QC_FOREVER, 0, QC_FOREVER) \
 	OPTION(11, DELAY, "delay", INTERVAL, 0, 0, 365 * QC_DAY) \
 	OPTION(12, PARTITION_IDLE, "partition_idle", INTERVAL, 30 * QC_DAY, QC_SECOND, QC_FOREVER) \
-	OPTION(13, COMPRESSION_LEVEL, "compression_level", COUNT, -1, -1, 19)
+	OPTION(13, COMPRESSION_LEVEL, "compression_level", COUNT, -1, -1, 19) \
+	OPTION(14, DEDUP_SINCE, "dedup_since", COUNT, 0, 0, INT64_MAX)
 
 typedef enum QcOption
 {
@@ -48,6 +49,12 @@ typedef enum QcOption
 #undef QC_OPTION_ENUM
 	QC_OPTION_COUNT_
 } QcOption;
+
+/*
+ * Options below this number are set by name.  DEDUP_SINCE is not: microseconds since the Unix epoch, dedup ids of before
+ * are forgotten, because they had left the window when it was made longer.
+ */
+#define QC_OPTION_NAMED ((int) QC_OPT_DEDUP_SINCE)
 
 typedef struct QcOptions
 {
@@ -68,7 +75,7 @@ typedef struct QcOptionInfo
 
 extern const QcOptionInfo *qc_option_info(QcOption option);
 
-/* QC_OPTION_COUNT_ when there is no such option. */
+/* QC_OPTION_COUNT_ when there is no option that is set by this name. */
 extern QcOption qc_option_by_name(const char *name);
 extern void qc_options_default(QcOptions *options);
 extern void qc_options_put(QcWriter *w, const QcOptions *options);

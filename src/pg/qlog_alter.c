@@ -54,6 +54,33 @@ acl_items(const Acl *acl, uint32 *nitems)
 	return items;
 }
 
+/*
+ * A longer dedup window does not bring back what had left the shorter one: those ids may be forgotten already, and a start
+ * reads all that are known from the logs.
+ */
+static void
+keep_forgotten(uint64 id, QcOptions *options)
+{
+	const QcQueue *queue;
+	int64		since = 0;
+
+	qlog_lock_state();
+	queue = qc_queue_by_id(qlog_state, id);
+	if (queue != NULL)
+	{
+		int64		window = queue->options.value[QC_OPT_DEDUP_WINDOW];
+
+		if (options->value[QC_OPT_DEDUP_WINDOW] > window)
+			since = qlog_now() - window;
+	}
+	qlog_unlock_state();
+	if (since > options->value[QC_OPT_DEDUP_SINCE])
+	{
+		options->value[QC_OPT_DEDUP_SINCE] = since;
+		options->set |= 1u << QC_OPT_DEDUP_SINCE;
+	}
+}
+
 /* Stage the definition, and what the name means from now on. */
 static void
 stage(const QlogQueue *queue, QlogName name)
@@ -72,8 +99,9 @@ stage(const QlogQueue *queue, QlogName name)
 		changed.acl = MemoryContextAlloc(qlog_stage_context(), ACL_SIZE(queue->acl));
 		memcpy(changed.acl, queue->acl, ACL_SIZE(queue->acl));
 	}
+	keep_forgotten(queue->id, &changed.options);
 	qc_writer_init(&w, options, sizeof(options));
-	qc_options_put(&w, &queue->options);
+	qc_options_put(&w, &changed.options);
 	alter.flags = changed.flags;
 	alter.name.bytes = (const uint8_t *) name.text;
 	alter.name.len = name.len;

@@ -23,7 +23,7 @@ unknown_option(const char *name)
 	StringInfoData list;
 
 	initStringInfo(&list);
-	for (int i = 0; i < QC_OPTION_COUNT_; i++)
+	for (int i = 0; i < QC_OPTION_NAMED; i++)
 		appendStringInfo(&list, "%s%s", i == 0 ? "" : ", ", qc_option_info((QcOption) i)->name);
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -211,7 +211,7 @@ qlog_options_show(const QcOptions *options)
 
 	initStringInfo(&out);
 	appendStringInfoChar(&out, '{');
-	for (int i = 0; i < QC_OPTION_COUNT_; i++)
+	for (int i = 0; i < QC_OPTION_NAMED; i++)
 	{
 		const QcOptionInfo *info = qc_option_info((QcOption) i);
 

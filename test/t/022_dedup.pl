@@ -116,5 +116,32 @@ is($small->sqlstate("select count(*) from queue_push_batch('w', (select array_ag
 is($small->sql("select queue_push('w', '1') is not null"), 't', 'without an id');
 $small->poll_sql("select pg_sleep(0.2) is not null and (select count(*) from queue_push_batch('w', (select array_agg(i::text) from generate_series(1, 1000) i), dedup_ids => (select array_agg('y' || i) from generate_series(1, 1000) i))) = 1000");
 pass('room again after the window');
+
+# A longer window does not bring back what had left the shorter one, or a start would have to find room for more than there was.
+$small->sql("select queue_drop('w')");
+$small->sql(q{select queue_create('longer', '{"dedup_window": "10 ms"}')});
+$small->poll_sql("select pg_sleep(0.1) is not null and (select count(*) from queue_push_batch('longer', (select array_agg(i::text) from generate_series(1, 700) i), dedup_ids => (select array_agg('$_.' || i) from generate_series(1, 700) i))) = 700")
+  foreach 1 .. 3;
+$small->sql("select pg_sleep(0.1)");
+$small->sql("begin; select queue_set('longer', 'dedup_window', '1 h'); select queue_set('longer', 'dedup_window', '2 h'); commit");
+is($small->sql("select options from qlog_queues where queue = 'longer'"), '{"dedup_window": "7200 s"}', 'nothing else is shown');
+my $new = $small->sql("select queue_push('longer', '1', dedup_id => 'new')");
+foreach my $how ('before', 'after')
+{
+	is($small->sql("select queue_push('longer', '1', dedup_id => 'new')"), $new, "$how a crash: a new one is known");
+	is($small->sql("begin; select count(*) from (select queue_push('longer', '1', dedup_id => '3.' || i) id from generate_series(1, 700) i) x where id in (select message_id from queue_peek('longer', batch => 10000)); rollback"),
+		0, "$how a crash: what had left the window is not");
+	$small->kill9_everything if $how eq 'before';
+	$small->start if $how eq 'before';
+}
+
+# Neither had what was pushed while the window was off.
+$small->sql(q{select queue_create('off', '{"dedup_window": "0"}')});
+$small->sql("select queue_push('off', '1', dedup_id => 'a') from generate_series(1, 3)");
+$small->sql("select queue_reset('off', 'dedup_window')");
+$small->kill9_everything;
+$small->start;
+is($small->sql("select queue_push('off', '1', dedup_id => 'a') in (select message_id from queue_peek('off'))"), 'f', 'a new message');
+is($small->sql("select count(*) || ' ' || count(distinct dedup_id) from queue_peek('off')"), '4 1', 'beside those of before');
 $small->stop;
 done_testing();

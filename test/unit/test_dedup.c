@@ -131,6 +131,29 @@ test_window(void)
 	machine_end(&m);
 }
 
+/* What had left the window when that was made longer stays forgotten, of this queue alone. */
+static void
+test_longer(void)
+{
+	QcQueue    *queue;
+
+	begin();
+	queue = qc_queue_by_id(m.st, 1);
+	machine_settle(&m, push_claimed(1, Q1_PARTITION, 1), true);
+	machine_settle(&m, push_claimed(2, Q1_PARTITION + 1, 1), true);
+	m.now += 10;
+	machine_settle(&m, push_claimed(1, Q1_PARTITION, 2), true);
+	queue->options.value[QC_OPT_DEDUP_SINCE] = m.now;
+	CHECK(find(Q1_PARTITION, 1) == NULL);
+	CHECK_U64(state_of(Q1_PARTITION, 2), QC_DEDUP_SETTLED);
+	CHECK_U64(state_of(Q1_PARTITION + 1, 1), QC_DEDUP_SETTLED);
+	CHECK(qc_dedup_sweep(m.st, m.now, 100));
+	CHECK_U64(m.st->dedups.count, 2);
+	queue->options.value[QC_OPT_DEDUP_SINCE] = m.now + 1;
+	CHECK(find(Q1_PARTITION, 2) == NULL);
+	machine_end(&m);
+}
+
 /* Fill the memory from both queues; the sweep gives it back a few at a time, whichever queue holds it. */
 static void
 test_full(void)
@@ -187,6 +210,7 @@ main(void)
 	UNIT_RUN(test_claim);
 	UNIT_RUN(test_fate);
 	UNIT_RUN(test_window);
+	UNIT_RUN(test_longer);
 	UNIT_RUN(test_full);
 	UNIT_RUN(test_drop);
 	return unit_end();

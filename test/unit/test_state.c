@@ -749,6 +749,7 @@ test_options(void)
 	CHECK_U64(options.value[QC_OPT_LEASE], 60 * QC_SECOND);
 	CHECK_U64(qc_option_by_name("retry_limit"), QC_OPT_RETRY_LIMIT);
 	CHECK_U64(qc_option_by_name("Retry_limit"), QC_OPTION_COUNT_);
+	CHECK_U64(qc_option_by_name("dedup_since"), QC_OPTION_COUNT_);
 	CHECK_STR(qc_option_info(QC_OPT_DELAY)->name, "delay");
 	options.set = 1u << QC_OPT_RETRY_LIMIT | 1u << QC_OPT_RETENTION;
 	options.value[QC_OPT_RETRY_LIMIT] = -1;
