@@ -49,6 +49,7 @@ typedef struct Work
 	uint32_t	name;			/* locked, SIM_NONE = none */
 	QcQueueCreate create;		/* of the queue that it creates; queue 0 = none */
 	bool		ordered;
+	int32_t		limit;			/* option retry_limit */
 	bool		catalog;
 	uint32_t	created;		/* the oracle's number, SIM_NONE */
 	uint32_t	dropped;
@@ -84,11 +85,9 @@ unlock_name(Work *work)
 
 /* ---- catalog changes at once ---- */
 
-/* Log one catalog effect at once, in the WAL too.	Not in the middle of announcing messages. */
-static bool
-submit_effect(Work *work, QcEffectKind kind, const void *fixed)
+bool
+sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed)
 {
-	SimProc    *p = work->p;
 	size_t		size = qc_effect_size(kind, fixed, 0);
 	uint8_t    *bytes = sim_arena_take(&p->arena, size);
 	QcOp		op = {.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size};
@@ -98,7 +97,7 @@ submit_effect(Work *work, QcEffectKind kind, const void *fixed)
 	qc_writer_init(&w, bytes, size);
 	qc_effect_put(&w, kind, fixed, 0);
 	if (sim_confirm_credit(p) != QC_OK ||
-		qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, work->w->config.segment, sim_arena_alloc,
+		qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, p->world->config.segment, sim_arena_alloc,
 					  &p->arena, &p->err) != QC_OK)
 		return false;
 	plan->immediate = true;
@@ -109,7 +108,7 @@ submit_effect(Work *work, QcEffectKind kind, const void *fixed)
 	return true;
 }
 
-/* Options of a new queue, encoded: messages come back as often as they are given back. */
+/* Options of a new queue, encoded; work->limit is what it allows. */
 static QcStr
 queue_options(Work *work, bool ordered)
 {
@@ -118,9 +117,11 @@ queue_options(Work *work, bool ordered)
 	QcWriter	writer;
 
 	qc_options_default(&options);
-	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT;
+	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
+	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT | 1u << QC_OPT_RETRY_DELAY;
 	options.value[QC_OPT_ORDERED] = ordered;
-	options.value[QC_OPT_RETRY_LIMIT] = -1;
+	options.value[QC_OPT_RETRY_LIMIT] = work->limit;
+	options.value[QC_OPT_RETRY_DELAY] = sim_chance(work->w, 50) ? 0 : (int64_t) sim_below(work->w, 50000);
 	qc_writer_init(&writer, encoded, QC_OPTIONS_ENCODED_MAX);
 	qc_options_put(&writer, &options);
 	return (QcStr) {encoded, (uint16_t) writer.len};
@@ -171,8 +172,8 @@ auto_create(Work *work, uint32_t name)
 	create = new_queue(work, name, false);
 	if (!make_log(work, create.log))
 		return false;
-	number = sim_oracle_queue(o, name, create.queue, false, SIM_AUTO);
-	made = submit_effect(work, QC_EFFECT_QUEUE_CREATE, &create);
+	number = sim_oracle_queue(o, name, create.queue, false, work->limit, SIM_AUTO);
+	made = sim_submit_catalog(work->p, QC_EFFECT_QUEUE_CREATE, &create);
 	if (made)
 		server->queues[name] = number;
 	else
@@ -200,7 +201,7 @@ make_partition(Work *work, uint32_t name, QcPartitionCreate *create)
 	if (made)
 	{
 		work->server->making[name] = true;
-		made = submit_effect(work, QC_EFFECT_PARTITION_CREATE, create);
+		made = sim_submit_catalog(work->p, QC_EFFECT_PARTITION_CREATE, create);
 		work->server->making[name] = false;
 	}
 	if (!had)
@@ -389,7 +390,8 @@ stage_catalog(Work *work)
 	}
 	work->ordered = sim_chance(w, 30);
 	work->create = new_queue(work, name, work->ordered);
-	work->created = sim_oracle_queue(w->oracle, name, work->create.queue, work->ordered, work->txn);
+	work->created = sim_oracle_queue(w->oracle, name, work->create.queue, work->ordered, work->limit,
+									 work->txn);
 	stage_effect(work, QC_EFFECT_QUEUE_CREATE, &work->create, 0,
 				 qc_effect_size(QC_EFFECT_QUEUE_CREATE, &work->create, 0), &writer);
 }
@@ -442,7 +444,8 @@ stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
 	work->ops[work->nops++].dead = (QcDead)
 	{
 		.lease = reply->held->lease, .group = QC_DEFAULT_GROUP, .partition = reply->spot.partition,
-		.position = reply->spot.position, .attempt = reply->spot.attempt
+		.position = reply->spot.position, .attempt = reply->spot.attempt,
+		.cause = QC_DEAD_REJECTED
 	};
 }
 

@@ -6,6 +6,7 @@
 #include "sim_server.h"
 
 #include "qc_cursor.h"
+#include "qc_lane.h"
 #include "qc_lease.h"
 #include "qc_timer.h"
 
@@ -47,6 +48,15 @@ look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, cons
 	sim_place(look->server->st, partition, position, slot == NULL ? 0 : slot->attempt, hint, &place);
 	if (!sim_read(look->p, &place, seen))
 		return false;
+	if (partition->lane == QC_LANE_DEAD)
+	{
+		const QcLaneItem *letter = qc_lane_find(look->server->st, partition, position);
+
+		if (letter == NULL || letter->state != QC_LANE_ITEM_LIVE)
+			return sim_world_fail(look->server->world, "a message in a dead lane is no dead letter");
+		seen->attempt = letter->attempt;
+		seen->died = letter->reason != QC_DEAD_REJECTED;
+	}
 	if (slot != NULL)
 		seen->state = slot->state == QC_SLOT_LEASED ? SIM_LEASED : SIM_READY;
 	else
@@ -236,6 +246,9 @@ sim_drain(SimServer *server)
 		w->monotonic += 2 * w->config.lease_us + 1000000;
 		w->now += 2 * w->config.lease_us + 1000000;
 		expire(p);
+		sim_arena_reset(&p->arena);
+		while (sim_move_dying(p))
+			sim_arena_reset(&p->arena);
 	}
 	if (w->crashed)
 		return false;

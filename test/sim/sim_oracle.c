@@ -108,12 +108,13 @@ sim_oracle_begin(SimOracle *o, bool joint)
 }
 
 uint32_t
-sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered, uint32_t creator)
+sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered, int32_t limit,
+				 uint32_t creator)
 {
 	o->queues = grow(o->queues, &o->cap_queues, o->nqueues, sizeof(SimQueue));
 	o->queues[o->nqueues] = (SimQueue)
 	{
-		.name = name, .id = id, .ordered = ordered, .creator = creator
+		.name = name, .id = id, .ordered = ordered, .limit = limit, .creator = creator
 	};
 	if (creator != SIM_AUTO)
 		o->txns[creator].creates = o->nqueues;
@@ -266,6 +267,13 @@ judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, int64_t n
 	if (m->settled)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered after it was acknowledged",
 								   seen->index, m->txn);
+	if (m->died)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered after it died",
+								   seen->index, m->txn);
+	if (queue_of_message(o, m)->limit >= 0 &&
+		seen->attempt > (uint32_t) queue_of_message(o, m)->limit + 1)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered for the %u. time, beyond its limit",
+								   seen->index, m->txn, seen->attempt);
 	if (m->answering != SIM_NONE)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered, which transaction %u acknowledges",
 								   seen->index, m->txn, m->answering);
@@ -287,7 +295,7 @@ judge_order(SimOracle *o, const SimMessage *first)
 		const SimMessage *m = &o->messages[i];
 
 		if (m->queue == first->queue && m->partition == first->partition &&
-			m->position < first->position && !m->settled && m->answering == SIM_NONE)
+			m->position < first->position && !m->settled && !m->died && m->answering == SIM_NONE)
 			return sim_oracle_complain(o, "position %llu is delivered and %llu below it passed over",
 									   (unsigned long long) first->position,
 									   (unsigned long long) m->position);
@@ -348,6 +356,25 @@ sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message)
 		o->messages[message].lease = 0;
 }
 
+bool
+sim_oracle_died(SimOracle *o, const SimSeen *seen)
+{
+	uint32_t	number = find_shown(o, seen);
+	SimMessage *m = number == SIM_NONE ? NULL : &o->messages[number];
+
+	if (m == NULL)
+		return false;
+	sim_trace(o, "message %u.%u dies", m->txn, seen->index);
+	if (m->settled || m->died || m->answering != SIM_NONE)
+		return sim_oracle_complain(o, "message %u of transaction %u dies, which is done", seen->index,
+								   m->txn);
+	if (m->lease != 0 && m->lease_until == INT64_MAX)
+		return sim_oracle_complain(o, "message %u of transaction %u dies while it is leased",
+								   seen->index, m->txn);
+	m->died = true;
+	return true;
+}
+
 void
 sim_oracle_crashed(SimOracle *o)
 {
@@ -365,6 +392,7 @@ sim_oracle_crashed(SimOracle *o)
 	{
 		o->messages[i].answering = SIM_NONE;
 		o->messages[i].lease = 0;
+		o->messages[i].died = false;
 	}
 }
 
@@ -377,7 +405,7 @@ sim_oracle_expected(const SimOracle *o, uint8_t *expected)
 		const SimTxn *t = &o->txns[m->txn];
 
 		expected[i] = !o->queues[m->queue].gone && !o->queues[m->queue].damaged && !m->settled &&
-			m->answering == SIM_NONE &&
+			!m->died && m->answering == SIM_NONE &&
 			(t->fate == SIM_COMMITTED || t->fate == SIM_WEAK || t->fate == SIM_IN);
 	}
 }

@@ -11,7 +11,8 @@
  *	 - one that changed tables is there exactly when its row is in the table, after every crash;
  *	 - a message stands in its partition once, where it was first seen, behind all that were committed before its own
  *	   commit began;
- *	 - it is done only by a transaction that is there and acknowledged it, and then it never comes back;
+ *	 - it is done only by a transaction that is there and acknowledged it, or as a dead letter after as many deliveries as
+ *	   its queue allows, of which there is one copy; and then it never comes back;
  *	 - it is not delivered while somebody else's lease on it runs, nor before its row is visible;
  *	 - its attempts never go down, as far as they were durable.
  *
@@ -60,6 +61,8 @@ typedef struct SimMessage
 	uint32_t	queue;
 	uint32_t	partition;
 	bool		settled;		/* done by a transaction that is there for sure */
+	bool		died;			/* went to the dead letters because it came back too often */
+	bool		died_sure;		/* ... and was seen there after a crash */
 	uint64_t	position;		/* UINT64_MAX = never seen */
 	uint32_t	answering;		/* transaction whose commit acknowledges it just now, SIM_NONE */
 	uint32_t	lease;			/* number of the delivery that holds it, 0 = none known */
@@ -68,7 +71,8 @@ typedef struct SimMessage
 	uint32_t	attempt_sure;	/* durable for sure */
 	uint64_t	attempt_told;	/* when `attempt` was told */
 	uint8_t		seen;			/* while a crash is judged: times in its partition */
-	uint8_t		seen_dead;		/* ... and in the dead lane */
+	uint8_t		seen_dead;		/* ... and in the dead lane, rejected */
+	uint8_t		seen_died;		/* ... and there because it came back too often */
 	bool		seen_done;
 	uint8_t		answered;		/* ... and answers of transactions that are there */
 	uint8_t		rejected;		/* ... rejections among these */
@@ -87,6 +91,7 @@ typedef struct SimQueue
 	uint64_t	id;				/* the server's */
 	uint32_t	creator;
 	bool		ordered;
+	int32_t		limit;			/* deliveries after the first; -1 = any number */
 	bool		gone;			/* lost with its creation, or dropped for sure */
 	bool		seen;			/* while a crash is judged: it is there */
 	bool		damaged;		/* ... and out of service */
@@ -130,6 +135,7 @@ typedef struct SimSeen
 	uint64_t	position;
 	SimSeenState state;
 	uint32_t	attempt;
+	bool		died;			/* in the dead lane: not rejected, it came back too often */
 } SimSeen;
 
 typedef struct SimSeenQueue
@@ -159,7 +165,7 @@ extern void sim_oracle_free(SimOracle *o);
 
 extern uint32_t sim_oracle_begin(SimOracle *o, bool joint);
 extern uint32_t sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered,
-								 uint32_t creator);
+								 int32_t limit, uint32_t creator);
 extern void sim_oracle_drop(SimOracle *o, uint32_t txn, uint32_t queue);
 
 /* Messages of one transaction are announced without others in between; returns the message's number. */
@@ -183,6 +189,9 @@ extern bool sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int
 /* The lease runs until then, or has ended as far as these messages are concerned. */
 extern void sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until);
 extern void sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message);
+
+/* The server sends the message that is shown to the dead letters. */
+extern bool sim_oracle_died(SimOracle *o, const SimSeen *seen);
 
 /* ---- after a crash ---- */
 

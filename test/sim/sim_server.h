@@ -241,11 +241,17 @@ extern void sim_pg_checkpoint(SimProc *p);
 /* ---- sim_upkeep.c ---- */
 
 extern void sim_upkeep_main(SimProc *p);
+
+/* Send the first message that has come back too often to the dead letters; false = there is none that can go now. */
+extern bool sim_move_dying(SimProc *p);
 extern void sim_checkpoint(SimProc *p);
 
 /* ---- sim_client.c, sim_pop.c ---- */
 
 extern void sim_client_main(SimProc *p);
+
+/* Log one catalog effect at once, in the WAL too.	Not in the middle of announcing messages. */
+extern bool sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed);
 
 /* A message that a client holds. */
 typedef struct SimSpot

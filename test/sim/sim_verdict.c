@@ -66,7 +66,11 @@ match_message(SimOracle *o, const SimSeen *seen)
 								   seen->index, seen->txn);
 	if (seen->partition == SIM_DEAD_LANE)
 	{
-		m->seen_dead++;
+		if (!seen->died)
+			m->seen_dead++;
+		else if (m->seen_died++ > 0 || (int64_t) seen->attempt != (int64_t) queue->limit + 1)
+			return sim_oracle_complain(o, "message %u of transaction %u died at attempt %u, for the %u. time",
+									   seen->index, seen->txn, seen->attempt, m->seen_died);
 		return true;
 	}
 	if (m->seen++ > 0)
@@ -141,7 +145,7 @@ match(SimOracle *o, const SimView *view)
 		return false;
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		o->messages[i].seen = o->messages[i].seen_dead = 0;
+		o->messages[i].seen = o->messages[i].seen_dead = o->messages[i].seen_died = 0;
 		o->messages[i].seen_done = false;
 	}
 	for (uint32_t i = 0; i < view->nmessages; i++)
@@ -243,7 +247,7 @@ collect_evidence(SimOracle *o)
 
 		if (t->fate != SIM_DOUBT || m->seen == 0 || !observable(o, m))
 			continue;
-		if (!m->seen_done)
+		if (!m->seen_done || m->seen_died > 0)
 			t->evidence |= MISSING;
 		else if (m->answered == 0)
 			t->evidence |= THERE;
@@ -308,7 +312,7 @@ judge_queues(SimOracle *o)
 }
 
 static bool
-judge_message(SimOracle *o, uint32_t number)
+judge_message(SimOracle *o, uint32_t number, bool lossy)
 {
 	SimMessage *m = &o->messages[number];
 	const SimTxn *t = &o->txns[m->txn];
@@ -332,13 +336,23 @@ judge_message(SimOracle *o, uint32_t number)
 	if (answered && !m->seen_done)
 		return sim_oracle_complain(o, "message %u of transaction %u has come back after it was acknowledged",
 								   index, m->txn);
-	if (!answered && m->seen_done)
+	if (answered && m->seen_died > 0)
+		return sim_oracle_complain(o, "message %u of transaction %u was acknowledged, and died", index,
+								   m->txn);
+	if (m->seen_died > 0 && !m->seen_done)
+		return sim_oracle_complain(o, "message %u of transaction %u died, and is still there", index,
+								   m->txn);
+	if (m->died_sure && m->seen_died == 0 && !lossy)
+		return sim_oracle_complain(o, "the dead letter of message %u of transaction %u is lost", index,
+								   m->txn);
+	if (!answered && m->seen_done && m->seen_died == 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is done, and nobody acknowledged it",
 								   index, m->txn);
 	if (m->seen_dead != m->rejected)
 		return sim_oracle_complain(o, "message %u of transaction %u has %u copies in the dead lane instead of %u",
 								   index, m->txn, m->seen_dead, m->rejected);
 	m->settled = answered;
+	m->died = m->died_sure = m->seen_died > 0;
 	return true;
 }
 
@@ -355,7 +369,7 @@ sim_oracle_recovered(SimOracle *o, const SimView *view)
 	count_answers(o);
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		if (!judge_message(o, i))
+		if (!judge_message(o, i, view->lossy))
 			return false;
 	}
 	return true;
