@@ -137,9 +137,12 @@ rest(QlogWorker *worker, bool stuck)
 static void
 serve(QlogWorker *worker)
 {
-	bool		more = fire(worker);
-	QlogMoved	moved = qlog_move_dying(worker);
+	bool		more;
+	QlogMoved	moved;
 
+	qlog_worker_interrupts();
+	more = fire(worker);
+	moved = qlog_move_dying(worker);
 	more = qlog_move_delayed(worker) || more;
 	if (!more && moved != QLOG_MOVED_SOME)
 		rest(worker, moved == QLOG_MOVED_STUCK);

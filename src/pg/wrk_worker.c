@@ -94,6 +94,18 @@ qlog_worker_error(QlogWorker *worker, const QcError *err, const char *what)
 }
 
 void
+qlog_worker_interrupts(void)
+{
+	if (ProcSignalBarrierPending)
+		ProcessProcSignalBarrier();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+void
 qlog_worker_sleep(long timeout_ms)
 {
 	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
@@ -102,13 +114,7 @@ qlog_worker_sleep(long timeout_ms)
 		events |= WL_TIMEOUT;
 	(void) WaitLatch(MyLatch, events, timeout_ms, QLOG_WAIT_EVENT("QlogWorkerMain"));
 	ResetLatch(MyLatch);
-	if (ProcSignalBarrierPending)
-		ProcessProcSignalBarrier();
-	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
+	qlog_worker_interrupts();
 }
 
 bool

@@ -25,6 +25,9 @@ extern void qlog_worker_error(QlogWorker *worker, const QcError *err, const char
 /* Sleep until the latch is set or the time is over; handles reload and postmaster death. */
 extern void qlog_worker_sleep(long timeout_ms);
 
+/* Handle reload and barriers; for a worker with so much to do that it does not sleep. */
+extern void qlog_worker_interrupts(void);
+
 /* SIGTERM has come. */
 extern bool qlog_worker_shutdown(void);
 
