@@ -235,6 +235,24 @@ CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
 'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
 
+CREATE FUNCTION qlog_stat_partitions(OUT queue text, OUT partition text, OUT first_position bigint, OUT next_position bigint,
+                                     OUT ready bigint, OUT bytes bigint, OUT last_push timestamptz, OUT blocked_by_pid int,
+                                     OUT blocked_since timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_partitions' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1000;
+COMMENT ON FUNCTION qlog_stat_partitions() IS 'Rows of the view qlog_stat_partitions.';
+CREATE VIEW qlog_stat_partitions AS SELECT * FROM qlog_stat_partitions();
+COMMENT ON VIEW qlog_stat_partitions IS
+'Partitions of the queues that the role may use; the default one is named by the empty string. first_position: the lowest position that is kept, to which queue_seek() can go back; next_position: that of the next message. ready: messages that wait, summed over the consumer groups. bytes: of all its message records since it was made. blocked_by_pid, blocked_since: the process and time of a transaction that has logged messages, has not finished its commit and holds up the messages pushed to the partition after them; NULL = there is none, or it is from before a crash and about to be decided.';
+
+CREATE FUNCTION qlog_stat_consumer_groups(OUT queue text, OUT consumer_group text, OUT lag bigint, OUT leased bigint,
+                                          OUT oldest_unacked_age interval, OUT acked bigint, OUT redelivered bigint,
+                                          OUT last_pop timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_consumer_groups' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
+COMMENT ON FUNCTION qlog_stat_consumer_groups() IS 'Rows of the view qlog_stat_consumer_groups.';
+CREATE VIEW qlog_stat_consumer_groups AS SELECT * FROM qlog_stat_consumer_groups();
+COMMENT ON VIEW qlog_stat_consumer_groups IS
+'Consumer groups of the queues that the role may use; the default one is named by the empty string. lag: messages that the group has not finished (dead letters are finished, delayed messages have not come): exact, but for a group that begins at a time or was sought to one, whose lag counts everything in partitions that its pops have not looked at yet. leased: of these, held by consumers. oldest_unacked_age: age of the oldest of them, exact for queues of up to 64 partitions, otherwise of what its next pop takes first or of its oldest lease. acked: messages acknowledged, redelivered: deliveries after the first one of a message, both since the group was made. last_pop: its last delivery. Costs the same whatever the number of partitions.';
+
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_leases' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
@@ -281,5 +299,5 @@ COMMENT ON VIEW qlog_files IS
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() TO pg_monitor;
-GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_leases, qlog_dead_letters TO PUBLIC;
+GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;
 GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files TO pg_monitor;

@@ -11,7 +11,6 @@
 
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
@@ -20,6 +19,7 @@
 #include "qlog_death.h"
 #include "qlog_group.h"
 #include "qlog_list.h"
+#include "qlog_row.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_lane.h"
@@ -175,12 +175,6 @@ letter_groups(uint64 queue_id, uint32 *n)
 	return groups;
 }
 
-static Datum
-text_datum(const void *bytes, size_t len)
-{
-	return PointerGetDatum(cstring_to_text_with_len(bytes, (int) len));
-}
-
 /* The partition that a letter comes from, for one whose frame does not tell. */
 static Datum
 partition_datum(uint64 id, bool *null)
@@ -198,7 +192,7 @@ partition_datum(uint64 id, bool *null)
 	}
 	LWLockRelease(&qlog_shared->state_lock);
 	*null = partition == NULL;
-	return text_datum(name, len);
+	return qlog_text_datum(name, len);
 }
 
 /* Columns that the message's frame tells. */
@@ -214,10 +208,10 @@ form_message(const Letter *letter, const QcMessage *message, int64 created_at, b
 
 	memcpy(id->data, message->id, UUID_LEN);
 	values[COLUMN_MESSAGE_ID] = UUIDPGetDatum(id);
-	values[COLUMN_PARTITION] = dead ? text_datum(message->partition, message->partition_len) :
+	values[COLUMN_PARTITION] = dead ? qlog_text_datum(message->partition, message->partition_len) :
 		partition_datum(letter->target, &nulls[COLUMN_PARTITION]);
-	values[COLUMN_REASON] = dead ? text_datum(message->reason, message->reason_len) :
-		text_datum(reason.bytes, reason.len);
+	values[COLUMN_REASON] = dead ? qlog_text_datum(message->reason, message->reason_len) :
+		qlog_text_datum(reason.bytes, reason.len);
 	values[COLUMN_DIED_AT] = TimestampTzGetDatum(qlog_timestamptz(created_at));
 	if (letter->cause == QC_DEAD_UNREADABLE)
 	{
@@ -226,11 +220,11 @@ form_message(const Letter *letter, const QcMessage *message, int64 created_at, b
 	}
 	if (!show_payload)
 		return;
-	values[payload] = text_datum(message->data, message->data_len);
+	values[payload] = qlog_text_datum(message->data, message->data_len);
 	nulls[payload] = false;
 	if ((message->flags & QC_FRAME_HEADERS) == 0)
 		return;
-	values[COLUMN_HEADERS] = text_datum(message->headers, message->headers_len);
+	values[COLUMN_HEADERS] = qlog_text_datum(message->headers, message->headers_len);
 	nulls[COLUMN_HEADERS] = false;
 }
 
@@ -275,8 +269,8 @@ show_letters(ReturnSetInfo *result, const QlogListed *queue, const LetterGroup *
 			bool		nulls[COLUMN_COUNT] = {false};
 
 			CHECK_FOR_INTERRUPTS();
-			values[COLUMN_QUEUE] = text_datum(queue->name.text, queue->name.len);
-			values[COLUMN_GROUP] = text_datum(group->name, group->name_len);
+			values[COLUMN_QUEUE] = qlog_text_datum(queue->name.text, queue->name.len);
+			values[COLUMN_GROUP] = qlog_text_datum(group->name, group->name_len);
 			form_letter(&walk->letters[i], show_payload, values, nulls);
 			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 			MemoryContextReset(row);

@@ -12,18 +12,17 @@
 
 #include "funcapi.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "qlog_acl.h"
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_list.h"
 #include "qlog_lookup.h"
+#include "qlog_row.h"
 #include "qlog_shmem.h"
 
-#include "../core/qc_cursor.h"
 #include "../core/qc_effect.h"
+#include "../core/qc_glance.h"
 #include "../core/qc_volume.h"
 
 PG_FUNCTION_INFO_V1(qlog_stat_queues);
@@ -50,29 +49,16 @@ typedef struct QueueRow
 	uint64		live_bytes;		/* of messages that are not done */
 } QueueRow;
 
-static Datum
-name_datum(const char *name, size_t len)
-{
-	return PointerGetDatum(cstring_to_text_with_len(name, (int) len));
-}
-
-/* Note the message at the head of the default group's ready list.	State lock. */
+/* Note the message that the next pop of the default group takes first.  State lock. */
 static void
 note_next(const QcQueue *queue, QueueRow *row)
 {
-	QcGroup    *group = qc_group_default(qlog_state, queue);
-	QcCursor   *cursor = group == NULL ? NULL : QC_AT(qlog_state, QcCursor, group->ready.head);
-	QcSlot	   *slot;
-	QcRef		hint;
+	const QcGroup *group = qc_group_default(qlog_state, queue);
+	QcGlance	next;
 
-	row->has_next = cursor != NULL;
-	if (cursor == NULL)
-		return;
-	slot = QC_AT(qlog_state, QcSlot, cursor->retry.head != 0 ? cursor->retry.head :
-				 cursor->nleased == 0 ? cursor->slots.head : 0);
-	hint = slot == NULL ? cursor->hint : slot->hint;
-	qlog_spot_note(QC_AT(qlog_state, QcPartition, cursor->partition),
-				   slot == NULL ? cursor->fetch : slot->position, 0, &hint, &row->next);
+	row->has_next = group != NULL && qc_glance_next(qlog_state, group, &next);
+	if (row->has_next)
+		qlog_spot_note(next.partition, next.position, 0, &next.hint, &row->next);
 }
 
 /* Copy a queue and the sums over its groups.	 State lock. */
@@ -87,7 +73,7 @@ copy_queue(const QcQueue *queue, QueueRow *row)
 	for (const QcGroup *group = QC_AT(qlog_state, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(qlog_state, QcGroup, group->next))
 	{
-		row->ready += group->nready;
+		row->ready += group->nready + group->unscanned;
 		row->leased += group->nleased;
 		row->waiting += group->nwaiting;
 		row->nwaiters += group->nlisted;
@@ -147,13 +133,6 @@ each_queue(FunctionCallInfo fcinfo, QueueForm form)
 	}
 }
 
-static void
-instant(Datum *value, bool *null, int64 unix_us)
-{
-	*null = unix_us == 0;
-	*value = TimestampTzGetDatum(qlog_timestamptz(unix_us));
-}
-
 /* Age of the message that the next pop takes first, as an interval.  A record still in memory is as new as can be. */
 static void
 age_of_next(const QueueRow *row, Datum *value, bool *null)
@@ -165,9 +144,9 @@ age_of_next(const QueueRow *row, Datum *value, bool *null)
 	if (*null)
 		return;
 	(void) qlog_fetch_time(&row->next, &pushed_at);
-	if (pushed_at == 0 || pushed_at > now)
+	if (pushed_at == 0)
 		pushed_at = now;
-	*value = IntervalPGetDatum(qlog_interval_make(now - pushed_at));
+	*value = qlog_age_datum(pushed_at, now);
 }
 
 /* A row of qlog_stat_queues. */
@@ -176,7 +155,7 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 {
 	const QcQueue *queue = &row->queue;
 
-	values[0] = name_datum(row->name, queue->name_len);
+	values[0] = qlog_text_datum(row->name, queue->name_len);
 	values[1] = Int64GetDatum((int64) row->ready);
 	values[2] = Int64GetDatum((int64) row->leased);
 	values[3] = Int64GetDatum((int64) row->waiting);
@@ -189,8 +168,8 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	values[10] = Int64GetDatum((int64) queue->deduplicated);
 	age_of_next(row, &values[11], &nulls[11]);
 	values[12] = Int64GetDatum((int64) row->bytes);
-	instant(&values[13], &nulls[13], queue->last_push);
-	instant(&values[14], &nulls[14], queue->last_pop);
+	values[13] = qlog_instant_datum(queue->last_push, &nulls[13]);
+	values[14] = qlog_instant_datum(queue->last_pop, &nulls[14]);
 	values[15] = Int64GetDatum((int64) row->nwaiters);
 	values[16] = Int64GetDatum((int64) row->wakeups);
 	values[17] = Int64GetDatum((int64) row->live_bytes);
@@ -311,9 +290,9 @@ qlog_leases(PG_FUNCTION_ARGS)
 			!qlog_queue_seen(row->queue_id, row->owner, row->flags))
 			continue;
 		values[0] = Int64GetDatum((int64) row->lease.id);
-		values[1] = name_datum(row->queue, row->queue_len);
-		values[2] = name_datum(row->group, row->group_len);
-		values[3] = name_datum(row->partition, row->partition_len);
+		values[1] = qlog_text_datum(row->queue, row->queue_len);
+		values[2] = qlog_text_datum(row->group, row->group_len);
+		values[3] = qlog_text_datum(row->partition, row->partition_len);
 		values[4] = Int64GetDatum(row->lease.nslots);
 		nulls[5] = !held;
 		values[5] = Int32GetDatum((int32) row->lease.owner);

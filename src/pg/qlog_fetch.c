@@ -4,11 +4,11 @@
  */
 #include "qlog_fetch.h"
 
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
 #include "qlog_report.h"
+#include "qlog_row.h"
 #include "qlog_shmem.h"
 
 /* A record that was searched in the files: the next message is mostly in it too. */
@@ -204,12 +204,6 @@ qlog_refuse_damaged(const QlogName queue, uint64 log, uint64 file, uint64 positi
 	pg_unreachable();
 }
 
-static Datum
-text_datum(const void *bytes, size_t len)
-{
-	return PointerGetDatum(cstring_to_text_with_len(bytes, (int) len));
-}
-
 void
 qlog_message_row(const QlogSpot *spot, const QcMessage *message, int64 created_at,
 				 QlogName partition, Datum *values, bool *nulls)
@@ -225,13 +219,13 @@ qlog_message_row(const QlogSpot *spot, const QcMessage *message, int64 created_a
 	nulls[QLOG_COLUMN_HEADERS] = (message->flags & QC_FRAME_HEADERS) == 0;
 	nulls[QLOG_COLUMN_DEDUP_ID] = message->dedup_len == 0;
 	values[QLOG_COLUMN_MESSAGE_ID] = UUIDPGetDatum(id);
-	values[QLOG_COLUMN_PARTITION] = text_datum(partition.text, partition.len);
+	values[QLOG_COLUMN_PARTITION] = qlog_text_datum(partition.text, partition.len);
 	values[QLOG_COLUMN_POSITION] = Int64GetDatum((int64) spot->position);
 	values[QLOG_COLUMN_ATTEMPT] = Int32GetDatum((int32) spot->attempt);
-	values[payload] = text_datum(message->data, message->data_len);
+	values[payload] = qlog_text_datum(message->data, message->data_len);
 	if (!nulls[QLOG_COLUMN_HEADERS])
-		values[QLOG_COLUMN_HEADERS] = text_datum(message->headers, message->headers_len);
+		values[QLOG_COLUMN_HEADERS] = qlog_text_datum(message->headers, message->headers_len);
 	if (!nulls[QLOG_COLUMN_DEDUP_ID])
-		values[QLOG_COLUMN_DEDUP_ID] = text_datum(message->dedup_id, message->dedup_len);
+		values[QLOG_COLUMN_DEDUP_ID] = qlog_text_datum(message->dedup_id, message->dedup_len);
 	values[QLOG_COLUMN_PUSHED_AT] = TimestampTzGetDatum(qlog_timestamptz(created_at));
 }
