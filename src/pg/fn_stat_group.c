@@ -33,8 +33,8 @@ typedef struct QueueName
 {
 	Oid			owner;
 	uint8		flags;
-	uint16		len;
-	char		text[QLOG_NAME_MAX];
+	uint16		name_len;
+	char		name[QLOG_NAME_MAX];
 } QueueName;
 
 typedef struct GroupRow
@@ -75,8 +75,8 @@ copy_name(uint64 id, QueueName *name)
 		return NULL;
 	name->owner = queue->owner;
 	name->flags = queue->flags;
-	name->len = queue->name_len;
-	memcpy(name->text, qc_name_at(qlog_state, queue->name), queue->name_len);
+	name->name_len = queue->name_len;
+	memcpy(name->name, qc_name_at(qlog_state, queue->name), queue->name_len);
 	return queue;
 }
 
@@ -141,7 +141,7 @@ put_group(ReturnSetInfo *result, const QueueName *queue, const GroupRow *row, in
 	Datum		values[8];
 	bool		nulls[8] = {false};
 
-	values[0] = qlog_text_datum(queue->text, queue->len);
+	values[0] = qlog_text_datum(queue->name, queue->name_len);
 	values[1] = qlog_text_datum(row->name, row->name_len);
 	values[2] = Int64GetDatum((int64) row->lag);
 	values[3] = Int64GetDatum((int64) row->leased);
@@ -235,7 +235,7 @@ put_partition(ReturnSetInfo *result, const QueueName *queue, const PartitionRow 
 	Datum		values[9];
 	bool		nulls[9] = {false};
 
-	values[0] = qlog_text_datum(queue->text, queue->len);
+	values[0] = qlog_text_datum(queue->name, queue->name_len);
 	values[1] = qlog_text_datum(row->name, row->name_len);
 	values[2] = Int64GetDatum((int64) row->first);
 	values[3] = Int64GetDatum((int64) row->next);

@@ -4,6 +4,7 @@
  */
 #include "group_compare.h"
 
+#include "qc_glance.h"
 #include "qc_group.h"
 #include "qc_purge.h"
 
@@ -73,6 +74,55 @@ compare_cursor(Compare *c, const QcGroup *group, int g, int partition)
 				  model_skip(c->model, partition, c->model->groups[g].fetch[partition]));
 }
 
+/* What pops can take of the partition, and the first message that is not finished: *first, UINT64_MAX = none. */
+static uint64_t
+count_ready(const Model *model, int g, int partition, uint64_t *first)
+{
+	const ModelGroup *group = &model->groups[g];
+	uint64_t	n = model_visible(model, partition, group->fetch[partition]);
+
+	*first = n == 0 ? UINT64_MAX : model_skip(model, partition, group->fetch[partition]);
+	for (uint64_t i = model->partitions[partition].next; i-- > 0;)
+	{
+		ModelFlight flight = group->deliveries[partition][i].flight;
+
+		if (flight != MODEL_NOT_IN_FLIGHT)
+			*first = i;
+		n += flight == MODEL_RETRY;
+	}
+	return n;
+}
+
+/* What views show, with partitions as they are. */
+static void
+compare_glances(Compare *c, const QcGroup *group, int g)
+{
+	QcGlance	oldest[3];
+	uint64_t	first[MODEL_PARTITIONS];
+	uint64_t	lowest = UINT64_MAX;
+
+	/* By time, what has not been looked at counts from the oldest message on. */
+	if (qc_group_scanning(group) && group->start == QC_START_TIME)
+		return;
+	for (int k = 0; k < MODEL_PARTITIONS; k++)
+	{
+		const QcPartition *p = qc_partition_by_id(c->st, group_partition_id(k));
+
+		(void) expect(c, "messages of a partition that are ready", qc_glance_ready(c->st, group, p),
+					  count_ready(c->model, g, k, &first[k]));
+		if (first[k] < lowest)
+			lowest = first[k];
+	}
+	if (!expect(c, "an oldest message", qc_glance_oldest(c->st, group, oldest),
+				lowest != UINT64_MAX) || lowest == UINT64_MAX)
+		return;
+	for (int k = 0; k < MODEL_PARTITIONS; k++)
+	{
+		if (oldest[0].partition->id == group_partition_id(k))
+			(void) expect(c, "the oldest message", oldest[0].position, first[k]);
+	}
+}
+
 static uint64_t
 count_leased(const Model *model, int g)
 {
@@ -98,6 +148,7 @@ compare_group(Compare *c, const QcQueue *queue, int g, bool whole)
 		return;
 	for (int k = 0; k < MODEL_PARTITIONS && whole; k++)
 		compare_cursor(c, group, g, k);
+	compare_glances(c, group, g);
 	(void) expect(c, "leased messages", group->nleased, count_leased(c->model, g));
 
 	/* By time or position, what has not been looked at counts from the oldest message on. */
