@@ -22,8 +22,8 @@ outside(const QcQueue *queue, const QcDedup *dedup, int64_t now, int64_t window)
 {
 	if (dedup->state != QC_DEDUP_SETTLED)
 		return false;
-	return now - dedup->created_at >= window ||
-		(queue != NULL && dedup->created_at < queue->options.value[QC_OPT_DEDUP_SINCE]);
+	return now - dedup->pushed_at >= window ||
+		(queue != NULL && dedup->pushed_at < queue->options.value[QC_OPT_DEDUP_SINCE]);
 }
 
 static const QcQueue *
@@ -90,6 +90,14 @@ qc_dedup_unclaim(QcState *st, QcRef ref)
 	destroy(st, ref);
 }
 
+int64_t
+qc_dedup_time(const uint8_t *id, int64_t created_at)
+{
+	int64_t		made = qc_id_time(id);
+
+	return made < created_at ? made : created_at;
+}
+
 void
 qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at)
 {
@@ -99,7 +107,7 @@ qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at)
 	assert(dedup->state == QC_DEDUP_CLAIMED);
 	dedup->state = QC_DEDUP_OPEN;
 	dedup->seq = open->seq & UINT64_C(0x3fffffffffffffff);
-	dedup->created_at = created_at;
+	dedup->pushed_at = qc_dedup_time(dedup->id, created_at);
 	dedup->link = open->dedups;
 	open->dedups = ref;
 	if (partition != NULL)
@@ -114,7 +122,7 @@ qc_dedup_forget(QcState *st, uint64_t partition, const uint8_t *hash, const uint
 
 	/* Outside of any window; the sweep frees it when its turn comes. */
 	if (dedup != NULL && dedup->state == QC_DEDUP_SETTLED && memcmp(dedup->id, id, QC_ID_SIZE) == 0)
-		dedup->created_at = 0;
+		dedup->pushed_at = 0;
 }
 
 /* At the young end of its queue's list. */
@@ -221,7 +229,7 @@ qc_dedup_load(QcState *st, QcQueue *queue, uint64_t partition, const uint8_t *ha
 
 	if (ref == 0)
 		return false;
-	QC_AT(st, QcDedup, ref)->created_at = created_at;
+	QC_AT(st, QcDedup, ref)->pushed_at = qc_dedup_time(id, created_at);
 	settled(st, queue, ref);
 	return true;
 }

@@ -30,7 +30,8 @@ typedef struct QcDedup
 	uint8_t		hash[QC_HASH_SIZE];
 	uint8_t		id[QC_ID_SIZE]; /* of the message */
 	uint64_t	partition;		/* id */
-	int64_t		created_at;		/* of the entry, microseconds since the Unix epoch */
+	int64_t		pushed_at;		/* when the id was made; no later than its entry. Microseconds since the Unix
+								 * epoch */
 	uint64_t	seq:62;			/* of the entry; 0 = claimed */
 	uint64_t	state:2;		/* QcDedupState */
 	QcRef		next;			/* in its bucket */
@@ -45,6 +46,12 @@ extern QcDedup *qc_dedup_find(QcState *st, uint64_t partition, const uint8_t *ha
 extern QcRef qc_dedup_claim(QcState *st, uint64_t partition, const uint8_t *hash,
 							const uint8_t *id);
 extern void qc_dedup_unclaim(QcState *st, QcRef ref);
+
+/*
+ * From when on the window of a message counts: its push, whenever its entry or a copy of it (a delayed message that was
+ * delivered, a dead letter that was given another try) was logged.
+ */
+extern int64_t qc_dedup_time(const uint8_t *id, int64_t created_at);
 
 /* The claiming transaction's entry has been reserved: the claim belongs to it now. */
 extern void qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at);

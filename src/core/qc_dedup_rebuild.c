@@ -56,9 +56,7 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
 		if (status != QC_OK)
 			return status;
-		if (created_at < known_since(queue, now))
-			return QC_OK;
-		if (message.dedup_len == 0)
+		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < known_since(queue, now))
 			continue;
 		qc_frame_hash(&message, hash);
 		if (!qc_dedup_load(st, queue, target, hash, message.id, created_at))

@@ -143,3 +143,13 @@ qc_frame_id_hash(const uint8_t *frame)
 	/* length, flags, message id */
 	return qc_id_hash(frame + 5);
 }
+
+int64_t
+qc_id_time(const uint8_t id[QC_ID_SIZE])
+{
+	int64_t		ms = 0;
+
+	for (int i = 0; i < 6; i++)
+		ms = ms << 8 | id[i];
+	return ms * 1000;
+}

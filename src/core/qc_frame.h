@@ -58,6 +58,9 @@ extern void qc_frame_put(QcWriter *w, const QcMessage *message);
 /* Next frame of a decompressed payload.  QC_END after the last, QC_DAMAGED when it does not fit. */
 extern QcStatus qc_frame_get(QcReader *r, QcMessage *message, QcError *err);
 
+/* When a message id was made (UUIDv7), in microseconds since the Unix epoch, rounded down to milliseconds. */
+extern int64_t qc_id_time(const uint8_t id[QC_ID_SIZE]);
+
 /* 32 bits of the message id of an encoded frame, or of an id, to look it up by. */
 extern uint32_t qc_frame_id_hash(const uint8_t *frame);
 extern uint32_t qc_id_hash(const uint8_t id[QC_ID_SIZE]);

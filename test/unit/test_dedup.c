@@ -25,13 +25,26 @@ make_key(uint32_t n, uint8_t key[QC_HASH_SIZE])
 	key[15] = (uint8_t) (n * 7);
 }
 
+/* An id that is made now. */
+static void
+make_id(uint8_t id[QC_ID_SIZE])
+{
+	uint64_t	ms = (uint64_t) m.now / 1000;
+
+	memset(id, 0xAB, QC_ID_SIZE);
+	for (int i = 0; i < 6; i++)
+		id[i] = (uint8_t) (ms >> (8 * (5 - i)));
+}
+
 static QcRef
 claim(uint64_t partition, uint32_t n)
 {
 	uint8_t		key[QC_HASH_SIZE];
+	uint8_t		id[QC_ID_SIZE];
 
 	make_key(n, key);
-	return qc_dedup_claim(m.st, partition, key, key);
+	make_id(id);
+	return qc_dedup_claim(m.st, partition, key, id);
 }
 
 static const QcDedup *
@@ -123,7 +136,7 @@ test_window(void)
 	m.now++;
 	CHECK(find(Q1_PARTITION, 1) == NULL);
 	machine_settle(&m, push_claimed(1, Q1_PARTITION, 1), true);
-	CHECK_U64(find(Q1_PARTITION, 1)->created_at, m.now);
+	CHECK_U64(find(Q1_PARTITION, 1)->pushed_at, m.now);
 	CHECK_U64(m.st->dedups.count, 2);
 	CHECK(qc_dedup_sweep(m.st, m.now, 100));
 	CHECK_U64(m.st->dedups.count, 1);
@@ -141,7 +154,7 @@ test_longer(void)
 	queue = qc_queue_by_id(m.st, 1);
 	machine_settle(&m, push_claimed(1, Q1_PARTITION, 1), true);
 	machine_settle(&m, push_claimed(2, Q1_PARTITION + 1, 1), true);
-	m.now += 10;
+	m.now += 10000;
 	machine_settle(&m, push_claimed(1, Q1_PARTITION, 2), true);
 	queue->options.value[QC_OPT_DEDUP_SINCE] = m.now;
 	CHECK(find(Q1_PARTITION, 1) == NULL);
@@ -149,7 +162,7 @@ test_longer(void)
 	CHECK_U64(state_of(Q1_PARTITION + 1, 1), QC_DEDUP_SETTLED);
 	CHECK(qc_dedup_sweep(m.st, m.now, 100));
 	CHECK_U64(m.st->dedups.count, 2);
-	queue->options.value[QC_OPT_DEDUP_SINCE] = m.now + 1;
+	queue->options.value[QC_OPT_DEDUP_SINCE] = m.now + 1000;
 	CHECK(find(Q1_PARTITION, 2) == NULL);
 	machine_end(&m);
 }
@@ -204,9 +217,35 @@ test_drop(void)
 	machine_end(&m);
 }
 
+/* The window counts from the push, however much later the entry, or a copy, is logged. */
+static void
+test_late_entry(void)
+{
+	uint8_t		id[QC_ID_SIZE];
+	QcOpen	   *open;
+	QcRef		ref;
+
+	begin();
+	make_id(id);
+	ref = claim(Q1_PARTITION, 1);
+	m.now += WINDOW / 2;
+	machine_op_push(&m, Q1_PARTITION, 1, 1);
+	open = machine_log(&m, 77, false, NULL);
+	qc_dedup_reserved(m.st, open, ref, m.now);
+	machine_settle(&m, open, true);
+	CHECK_U64(qc_dedup_time(id, m.now), m.now - WINDOW / 2);
+	CHECK_U64(qc_dedup_time(id, 5), 5);
+	m.now += WINDOW / 2 - 1;
+	CHECK_U64(state_of(Q1_PARTITION, 1), QC_DEDUP_SETTLED);
+	m.now++;
+	CHECK(find(Q1_PARTITION, 1) == NULL);
+	machine_end(&m);
+}
+
 int
 main(void)
 {
+	UNIT_RUN(test_late_entry);
 	UNIT_RUN(test_claim);
 	UNIT_RUN(test_fate);
 	UNIT_RUN(test_window);
