@@ -18,6 +18,15 @@ SELECT count(*) FROM queue_pop('retry nack');
 SELECT consumer_group, partition, "position", attempts, reason, payload FROM qlog_dead_letters WHERE queue = 'retry nack';
 SELECT nacked, acked, expired, dropped FROM qlog_stat_queues WHERE queue = 'retry nack';
 
+-- Given back twice: the second answer finds nothing, and there is one letter.
+SELECT queue_create('retry twice', '{"retry_limit": 0}');
+SELECT queue_push('retry twice', '1') IS NOT NULL AS pushed;
+SELECT lease_id FROM queue_pop('retry twice') \gset
+SELECT queue_nack(:lease_id, reason => 'one'), queue_nack(:lease_id, reason => 'two'), queue_reject(:lease_id, reason => 'three'),
+	queue_ack(:lease_id);
+SELECT attempts, reason FROM qlog_dead_letters WHERE queue = 'retry twice';
+SELECT nacked, acked, dead FROM qlog_stat_queues WHERE queue = 'retry twice';
+
 -- Without a reason, and with a delay that does not matter any more.
 SELECT queue_push('retry nack', '2') IS NOT NULL AS pushed;
 SELECT attempt, queue_nack(lease_id) FROM queue_pop('retry nack');
