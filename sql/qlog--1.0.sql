@@ -145,17 +145,17 @@ COMMENT ON PROCEDURE queue_wait(text, interval, text) IS
 CREATE FUNCTION queue_ack(lease_id bigint, message_ids uuid[] DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_ack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_ack(bigint, uuid[]) IS
-'Acknowledges messages of a lease, at COMMIT, with the table changes of the transaction. message_ids: NULL = all of the lease; ids that it does not hold are ignored, repeats count once. Returns how many; 0 when the lease is gone. Repeating the ack of a lease that was acknowledged whole returns its count again, but makes COMMIT fail with 40001 when the transaction does anything else. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 25006.';
+'Acknowledges messages of a lease, at COMMIT, with the table changes of the transaction. message_ids: NULL = all of the lease; ids that it does not hold are ignored, repeats count once. Returns how many; 0 when the lease is gone. Repeating the ack of a lease that was acknowledged whole returns its count again, but makes COMMIT fail with 40001 when the transaction does anything else. COMMIT fails with 40001 when the lease is lost before. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease, 25006.';
 
 CREATE FUNCTION queue_nack(lease_id bigint, message_ids uuid[] DEFAULT NULL, retry_after interval DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_nack' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_nack(bigint, uuid[], interval, text) IS
-'Gives messages of a lease back, at once and whatever becomes of the transaction; in an ordered partition the lowest one named and everything of the lease behind it. message_ids: NULL = all. retry_after: how long they wait; NULL = the option retry_delay of the queue, doubled with each time that the message has come back, up to retry_delay_max. A message that was delivered retry_limit times more than once goes to the dead letters instead; in an ordered partition only the lowest one is charged with the delivery. reason: logged, and kept with the dead letter. Returns how many; 0 when the lease is gone. Errors: 22004 NULL lease, 22023 negative retry_after or long reason, 25006.';
+'Gives messages of a lease back, at once and whatever becomes of the transaction; in an ordered partition the lowest one named and everything of the lease behind it. message_ids: NULL = all. retry_after: how long they wait; NULL = the option retry_delay of the queue, doubled with each time that the message has come back, up to retry_delay_max. A message that was delivered retry_limit times more than once goes to the dead letters instead; in an ordered partition only the lowest one is charged with the delivery. reason: logged, and kept with the dead letter. Returns how many; 0 when the lease is gone. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease, 22023 negative retry_after or long reason, 25006.';
 
 CREATE FUNCTION queue_reject(lease_id bigint, message_ids uuid[] DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_reject' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_reject(bigint, uuid[], text) IS
-'Sends messages of a lease to the dead letters of its consumer group, with their payload, at COMMIT; with the option dead_letters off they are dropped. message_ids: NULL = all. reason: up to 1024 bytes, shown by qlog_dead_letters; NULL = "rejected". Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 22004 NULL lease, 22023 long reason, XX001 damaged file, 53100, 53200, 25006.';
+'Sends messages of a lease to the dead letters of its consumer group, with their payload, at COMMIT; with the option dead_letters off they are dropped. message_ids: NULL = all. reason: up to 1024 bytes, shown by qlog_dead_letters; NULL = "rejected". Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease, 22023 long reason, XX001 damaged file, 53100, 53200, 25006.';
 
 CREATE FUNCTION queue_redrive(queue text, consumer_group text DEFAULT NULL, batch int DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_redrive' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -170,7 +170,7 @@ COMMENT ON FUNCTION queue_purge_dead(text, text) IS
 CREATE FUNCTION queue_renew(lease_id bigint, lease interval DEFAULT NULL) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'queue_renew' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_renew(bigint, interval) IS
-'Lets a lease run for this time from now on, at once. lease: NULL = the option of the queue. Returns the new end; NULL when the lease is gone. Errors: 22004 NULL lease_id, 22023 lease out of range, 25006.';
+'Lets a lease run for this time from now on, at once. lease: NULL = the option of the queue. Returns the new end; NULL when the lease is gone. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease_id, 22023 lease out of range, 25006.';
 
 CREATE FUNCTION queue_peek(queue text, partition text DEFAULT NULL, from_position bigint DEFAULT NULL, from_time timestamptz DEFAULT NULL, batch int DEFAULT 10)
 RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, payload json, payload_bytes bytea, headers json,
