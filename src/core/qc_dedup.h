@@ -30,8 +30,8 @@ typedef struct QcDedup
 	uint8_t		hash[QC_HASH_SIZE];
 	uint8_t		id[QC_ID_SIZE]; /* of the message */
 	uint64_t	partition;		/* id */
-	int64_t		pushed_at;		/* when the id was made; no later than its entry. Microseconds since the Unix
-								 * epoch */
+	int64_t		pushed_at;		/* when the id was made; no later than its entry. Microseconds
+								 * since the Unix epoch */
 	uint64_t	seq:62;			/* of the entry; 0 = claimed */
 	uint64_t	state:2;		/* QcDedupState */
 	QcRef		next;			/* in its bucket */
