@@ -6,6 +6,10 @@
  * digest(key), digest(value).  Guards: a data.mdb that exists is whole (it is made under another
  * name), an empty or damaged one is refused and never taken for a new one, and the map grows only
  * between transactions.  No MDB_WRITEMAP: LMDB's pages are then written by it alone.
+ *
+ * One row more than the caller's, under a key that no caller may use, holds the number of all others and the sum of
+ * their checksums.  Each transaction brings it up to date, and a reader adds up again: a file whose pages are of
+ * different moments, as a copy of one that is being written to may be, is found out although each page is right.
  */
 #define _GNU_SOURCE
 #include "qs_backend.h"
@@ -27,6 +31,16 @@
 #define CHECKSUM_SIZE	8
 #define FREE_DBI		0		/* LMDB's own table of free pages */
 #define FILE_MODE		0600
+
+/* What the row of sums holds. */
+typedef struct Sums
+{
+	uint64_t	rows;
+	uint64_t	checksums;
+} Sums;
+
+#define SUMS_SIZE		16
+static const uint8_t sums_key[1] = {0};
 
 typedef struct QsLmdb
 {
@@ -92,32 +106,88 @@ lmdb_close(QsStore *base)
 	free(store);
 }
 
+/* Write a row; returns its checksum in *checksum. */
 static int
-put_row(const QsLmdb *store, MDB_txn *txn, const QsOp *op, MDB_val *key)
+put_row(const QsLmdb *store, MDB_txn *txn, MDB_val *key, const void *value, size_t value_len,
+		uint64_t *checksum)
 {
-	MDB_val		data = {.mv_size = CHECKSUM_SIZE + op->value_len};
+	MDB_val		data = {.mv_size = CHECKSUM_SIZE + value_len};
 	uint8_t    *to;
 	int			rc = mdb_put(txn, store->dbi, key, &data, MDB_RESERVE);
 
 	if (rc != 0)
 		return rc;
 	to = data.mv_data;
-	qc_store_u64(to, row_checksum(op->key, op->key_len, op->value, op->value_len));
-	if (op->value_len > 0)
-		memcpy(to + CHECKSUM_SIZE, op->value, op->value_len);
+	*checksum = row_checksum(key->mv_data, key->mv_size, value, value_len);
+	qc_store_u64(to, *checksum);
+	if (value_len > 0)
+		memcpy(to + CHECKSUM_SIZE, value, value_len);
 	return 0;
 }
 
+static bool
+is_sums(const MDB_val *key)
+{
+	return key->mv_size == sizeof(sums_key) && *(const uint8_t *) key->mv_data == sums_key[0];
+}
+
+/* The row of sums; all zero when there is none yet. */
 static int
-apply_op(const QsLmdb *store, MDB_txn *txn, const QsOp *op)
+get_sums(const QsLmdb *store, MDB_txn *txn, Sums *sums)
+{
+	MDB_val		key = {.mv_size = sizeof(sums_key), .mv_data = (void *) (uintptr_t) sums_key};
+	MDB_val		data;
+	int			rc = mdb_get(txn, store->dbi, &key, &data);
+
+	memset(sums, 0, sizeof(*sums));
+	if (rc == MDB_NOTFOUND)
+		return 0;
+	if (rc == 0 && data.mv_size != CHECKSUM_SIZE + SUMS_SIZE)
+		return MDB_CORRUPTED;
+	if (rc == 0)
+	{
+		sums->rows = qc_load_u64((uint8_t *) data.mv_data + CHECKSUM_SIZE);
+		sums->checksums = qc_load_u64((uint8_t *) data.mv_data + CHECKSUM_SIZE + 8);
+	}
+	return rc;
+}
+
+static int
+put_sums(const QsLmdb *store, MDB_txn *txn, const Sums *sums)
+{
+	MDB_val		key = {.mv_size = sizeof(sums_key), .mv_data = (void *) (uintptr_t) sums_key};
+	uint8_t		value[SUMS_SIZE];
+	uint64_t	ignored;
+
+	qc_store_u64(value, sums->rows);
+	qc_store_u64(value + 8, sums->checksums);
+	return put_row(store, txn, &key, value, sizeof(value), &ignored);
+}
+
+/* One operation; the sums follow it. */
+static int
+apply_op(const QsLmdb *store, MDB_txn *txn, const QsOp *op, Sums *sums)
 {
 	MDB_val		key = {.mv_size = op->key_len, .mv_data = (void *) (uintptr_t) op->key};
-	int			rc;
+	MDB_val		old;
+	uint64_t	checksum = 0;
+	int			rc = mdb_get(txn, store->dbi, &key, &old);
 
-	if (op->op == QS_OP_PUT)
-		return put_row(store, txn, op, &key);
-	rc = mdb_del(txn, store->dbi, &key, NULL);
-	return rc == MDB_NOTFOUND ? 0 : rc;
+	if (rc == 0 && old.mv_size < CHECKSUM_SIZE)
+		return MDB_CORRUPTED;
+	if (rc == 0)
+	{
+		sums->rows--;
+		sums->checksums -= qc_load_u64(old.mv_data);
+	}
+	else if (rc != MDB_NOTFOUND)
+		return rc;
+	if (op->op == QS_OP_DELETE)
+		return rc == MDB_NOTFOUND ? 0 : mdb_del(txn, store->dbi, &key, NULL);
+	rc = put_row(store, txn, &key, op->value, op->value_len, &checksum);
+	sums->rows++;
+	sums->checksums += checksum;
+	return rc;
 }
 
 /* Try the whole batch in one transaction.  Returns LMDB's code; nothing has changed when not 0. */
@@ -126,14 +196,18 @@ apply_once(const QsLmdb *store, const void *batch, size_t len)
 {
 	QcReader	reader;
 	QsOp		op;
+	Sums		sums;
 	MDB_txn    *txn;
 	int			rc = mdb_txn_begin(store->env, NULL, 0, &txn);
 
 	if (rc != 0)
 		return rc;
+	rc = get_sums(store, txn, &sums);
 	qc_reader_init(&reader, batch, len);
 	while (rc == 0 && qs_batch_get(&reader, &op, NULL) == QC_OK)
-		rc = apply_op(store, txn, &op);
+		rc = apply_op(store, txn, &op, &sums);
+	if (rc == 0)
+		rc = put_sums(store, txn, &sums);
 	if (rc == 0)
 		return mdb_txn_commit(txn);
 	mdb_txn_abort(txn);
@@ -166,10 +240,10 @@ lmdb_apply(QsStore *base, const void *batch, size_t len, QcError *err)
 	return rc == 0 ? QC_OK : lmdb_error(store->file, rc, "could not write a checkpoint", err);
 }
 
-/* Check one row and show it. */
+/* Check one row, count it and show it; the row of sums is neither counted nor shown. */
 static QcStatus
-visit_row(const QsLmdb *store, const MDB_val *key, const MDB_val *data, QsVisitor visit,
-		  void *context, QcError *err)
+visit_row(const QsLmdb *store, const MDB_val *key, const MDB_val *data, Sums *sums,
+		  QsVisitor visit, void *context, QcError *err)
 {
 	const uint8_t *stored = data->mv_data;
 	const uint8_t *value = stored + CHECKSUM_SIZE;
@@ -179,6 +253,10 @@ visit_row(const QsLmdb *store, const MDB_val *key, const MDB_val *data, QsVisito
 		qc_load_u64(stored) != row_checksum(key->mv_data, key->mv_size, value, len))
 		return qc_error_at(err, QC_DAMAGED, store->file, UINT64_MAX,
 						   "a row of the store has a wrong checksum");
+	if (is_sums(key))
+		return QC_OK;
+	sums->rows++;
+	sums->checksums += qc_load_u64(stored);
 	return visit(context, key->mv_data, key->mv_size, value, len, err);
 }
 
@@ -188,16 +266,24 @@ read_rows(const QsLmdb *store, MDB_txn *txn, QsVisitor visit, void *context, QcE
 	MDB_cursor *cursor;
 	MDB_val		key;
 	MDB_val		data;
+	Sums		expected;
+	Sums		sums = {0, 0};
 	QcStatus	status = QC_OK;
-	int			rc = mdb_cursor_open(txn, store->dbi, &cursor);
+	int			rc = get_sums(store, txn, &expected);
+
+	if (rc == 0)
+		rc = mdb_cursor_open(txn, store->dbi, &cursor);
 
 	if (rc != 0)
 		return lmdb_error(store->file, rc, "could not read the store", err);
 	while (status == QC_OK && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0)
-		status = visit_row(store, &key, &data, visit, context, err);
+		status = visit_row(store, &key, &data, &sums, visit, context, err);
 	mdb_cursor_close(cursor);
 	if (status == QC_OK && rc != MDB_NOTFOUND)
 		status = lmdb_error(store->file, rc, "could not read the store", err);
+	if (status == QC_OK && memcmp(&sums, &expected, sizeof(sums)) != 0)
+		status = qc_error_at(err, QC_DAMAGED, store->file, UINT64_MAX,
+							 "the rows of the store are of different moments");
 	return status;
 }
 

@@ -63,9 +63,9 @@ qs_batch_get(QcReader *batch, QsOp *op, QcError *err)
 	if (op->op != QS_OP_PUT && op->op != QS_OP_DELETE)
 		return qc_error_set(err, QC_INVALID, "unknown operation %d in a batch for the store",
 							op->op);
-	if (op->key_len == 0 || op->key_len > QS_KEY_MAX ||
+	if (op->key_len == 0 || op->key_len > QS_KEY_MAX || op->key[0] == 0 ||
 		(op->op == QS_OP_DELETE && op->value_len > 0))
-		return qc_error_set(err, QC_INVALID, "wrong lengths %d and %u in a batch for the store",
+		return qc_error_set(err, QC_INVALID, "wrong key of %d bytes or value of %u in a batch for the store",
 							op->key_len, op->value_len);
 	return QC_OK;
 }

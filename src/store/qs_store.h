@@ -58,7 +58,7 @@ typedef struct QsOp
 
 /*
  * Decode the next operation; QC_END after the last.  QC_INVALID for an unknown operation, a key of
- * 0 or more than QS_KEY_MAX bytes, a deletion with a value, or bytes that are cut short.
+ * 0 or more than QS_KEY_MAX bytes or that begins with a zero, a deletion with a value, or bytes that are cut short.
  */
 extern QcStatus qs_batch_get(QcReader *batch, QsOp *op, QcError *err);
 
@@ -72,7 +72,10 @@ extern QcStatus qs_apply(QsStore *store, const void *batch, size_t len, QcError 
 typedef QcStatus (*QsVisitor) (void *context, const uint8_t *key, size_t key_len,
 							   const uint8_t *value, size_t value_len, QcError *err);
 
-/* Read every row in one read transaction. QC_DAMAGED when a checksum is wrong. */
+/*
+ * Read every row in one read transaction. QC_DAMAGED when a checksum is wrong, or (after the last row was shown) when the
+ * rows are not all those of one moment.
+ */
 extern QcStatus qs_read(QsStore *store, QsVisitor visit, void *context, QcError *err);
 
 /* Bytes of the map in use, and its limit. */

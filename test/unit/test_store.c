@@ -65,8 +65,9 @@ test_bad_batches_are_refused(void)
 		{2, 1, 0, 1, 0, 0, 0, 'k', 'v'},	/* a deletion with a value */
 		{1, 1, 0, 9, 0, 0, 0, 'k', 'v'},	/* cut short */
 		{1, 1, 0},
+		{1, 1, 0, 1, 0, 0, 0, 0, 'v'},	/* a key that begins with a zero */
 	};
-	static const size_t lengths[] = {8, 8, 9, 9, 3};
+	static const size_t lengths[] = {8, 8, 9, 9, 3, 9};
 	Home		home;
 	QsStore    *store;
 	uint8_t		good[64];

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* Path of a file of the store. */
 static void
@@ -274,6 +275,124 @@ test_damage_never_kills(void)
 	home_end(&home);
 }
 
+/* All rows of a store in a number; 0 = it is refused as damaged. */
+static QcStatus
+add_digest(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
+		   size_t value_len, QcError *err)
+{
+	uint64_t   *digest = context;
+
+	(void) err;
+	*digest = XXH3_64bits_withSeed(key, key_len, *digest);
+	*digest = XXH3_64bits_withSeed(value, value_len, *digest);
+	return QC_OK;
+}
+
+static uint64_t
+digest_of(const Home *home)
+{
+	uint64_t	digest = 1;
+	QsStore    *store;
+	QcError		err;
+	QcStatus	status = qs_open(home->directory, 8 * MIB, false, true, &store, &err);
+
+	if (status == QC_OK)
+	{
+		status = qs_read(store, add_digest, &digest, &err);
+		qs_close(store);
+	}
+	CHECK(status == QC_OK || status == QC_DAMAGED);
+	return status == QC_OK ? digest : 0;
+}
+
+/* Batches that change, remove and add rows. */
+static void
+work_on(const Home *home, int rounds, uint64_t *random)
+{
+	QsStore    *store = home_must_open(home, 8 * MIB, true, false);
+
+	for (int round = 0; round < rounds; round++)
+	{
+		static uint8_t buf[20000];
+		QcWriter	batch;
+
+		qc_writer_init(&batch, buf, sizeof(buf));
+		for (int i = 0; i < 12; i++)
+		{
+			char		key[16];
+			char		value[400];
+
+			snprintf(key, sizeof(key), "k%03d", (int) sim_random_below(random, 300));
+			memset(value, (int) sim_random_below(random, 256), sizeof(value));
+			if (sim_random_below(random, 4) == 0)
+				qs_batch_delete(&batch, key, 4);
+			else
+				qs_batch_put(&batch, key, 4, value, sizeof(value));
+		}
+		CHECK_U64(apply_batch(store, &batch), QC_OK);
+	}
+	qs_close(store);
+}
+
+/*
+ * A copy of a file that is being written to: each page of one of two moments.  It holds all that was stored at some moment,
+ * or is refused.
+ */
+static void
+test_pages_of_different_moments(void)
+{
+	enum
+	{
+		MOMENTS = 8
+	};
+	Home		home;
+	uint64_t	moments[MOMENTS];
+	uint8_t    *early = NULL;
+	uint8_t    *late;
+	uint8_t    *mixed;
+	size_t		early_len = 0;
+	size_t		late_len;
+	uint64_t	random = 3;
+	int			refused = 0;
+
+	home_begin(&home, false);
+	work_on(&home, 60, &random);
+	for (int i = 0; i < MOMENTS; i++)
+	{
+		work_on(&home, 1, &random);
+		moments[i] = digest_of(&home);
+		CHECK(moments[i] != 0);
+		if (i == MOMENTS / 2)
+			early = read_data(&home, &early_len);
+	}
+	late = read_data(&home, &late_len);
+	mixed = malloc(late_len);
+	if (mixed == NULL || early_len > late_len)
+		abort();
+	for (uint64_t seed = 0; seed < 600; seed++)
+	{
+		uint64_t	cut = sim_random_below(&random, late_len / 4096 + 1) * 4096;
+		uint64_t	digest;
+		int			moment = 0;
+
+		memcpy(mixed, late, late_len);
+		for (size_t at = 0; at < early_len; at += 4096)
+			if (seed % 2 == 0 ? at < cut : sim_random_bool(&random))
+				memcpy(mixed + at, early + at, 4096);
+		write_data(&home, mixed, late_len);
+		digest = digest_of(&home);
+		while (moment < MOMENTS && digest != moments[moment])
+			moment++;
+		CHECK(digest == 0 || moment < MOMENTS);
+		refused += digest == 0;
+	}
+	CHECK(refused > 400 && refused < 600);
+	free(mixed);
+	free(early);
+	free(late);
+	home_end(&home);
+}
+
 /* In a child: batches for ever, each setting ten rows to one number. */
 static void
 count_for_ever(const Home *home)
@@ -335,6 +454,7 @@ main(void)
 	UNIT_RUN(test_no_new_store_in_place_of_a_damaged_one);
 	UNIT_RUN(test_damaged_value);
 	UNIT_RUN(test_damage_never_kills);
+	UNIT_RUN(test_pages_of_different_moments);
 	UNIT_RUN(test_killed_process_leaves_whole_batches);
 	return unit_end();
 }
