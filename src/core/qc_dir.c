@@ -22,6 +22,7 @@
 #define IDENTITY_PATH	"IDENTITY"
 #define IDENTITY_TMP	"IDENTITY.tmp"
 #define LANES_PATH		"qlog/LANES"
+#define FLOOR_PATH		"FLOOR"
 #define TEXT_MAX		1024
 #define VALUE_MAX		32
 
@@ -298,6 +299,34 @@ read_marker(const QcIo *io, QcIdentity *identity, QcError *err)
 		return damaged_text(QC_MARKER_NAME, err);
 	identity->copied = node != identity->node_id;
 	return QC_OK;
+}
+
+QcStatus
+qc_dir_read_floor(const QcIo *io, uint64_t *seq, QcError *err)
+{
+	Field		fields[1] = {{.key = "seq"}};
+	QcStatus	status = read_text(io, FLOOR_PATH, fields, 1, err);
+
+	*seq = 0;
+	if (status == QC_MISSING)
+	{
+		if (err != NULL)
+			qc_error_clear(err);
+		return QC_OK;
+	}
+	if (status != QC_OK)
+		return status;
+	return parse_number(fields[0].value, seq) ? QC_OK : damaged_text(FLOOR_PATH, err);
+}
+
+QcStatus
+qc_dir_write_floor(const QcIo *io, uint64_t seq, QcError *err)
+{
+	char		text[TEXT_MAX];
+	int			len = snprintf(text, sizeof(text), "format_version = %d\nseq = %" PRIu64 "\n",
+							   QC_DIR_VERSION, seq);
+
+	return qc_dir_write_file(io, FLOOR_PATH, text, (size_t) len, err);
 }
 
 static size_t

@@ -39,6 +39,13 @@ extern QcStatus qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout
 /* A copy becomes a node of its own: write a new node id into IDENTITY and the marker. */
 extern QcStatus qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err);
 
+/*
+ * The floor: logs have been removed, so that entries up to this seq need not be whole any more.	A state can be rebuilt only
+ * from a checkpoint whose mark is not below it.	0 = nothing was ever removed.  Raised, durably, before files go.
+ */
+extern QcStatus qc_dir_read_floor(const QcIo *io, uint64_t *seq, QcError *err);
+extern QcStatus qc_dir_write_floor(const QcIo *io, uint64_t seq, QcError *err);
+
 /* Sweep *.tmp and *.dead (at start only). Strays are left and counted. */
 extern QcStatus qc_dir_sweep(const QcIo *io, QcLayout layout, uint32_t *strays, QcError *err);
 

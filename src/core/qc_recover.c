@@ -11,6 +11,7 @@
 #include "qc_recover_int.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,17 @@ check_expected(QcRecovery *rc, QcError *err)
 		qc_error_at(err, QC_MISSING, "qlog/q0", UINT64_MAX, "system log does not exist");
 }
 
+/* What lies below the floor cannot be rebuilt: logs that it needs are gone. */
+static QcStatus
+check_floor(const QcRecover *r, QcError *err)
+{
+	if (r->mark >= r->floor)
+		return QC_OK;
+	return qc_error_at(err, QC_MISSING, "FLOOR", UINT64_MAX,
+					   "logs that entries up to %" PRIu64 " need have been removed, and the checkpoint ends at %" PRIu64,
+					   r->floor, r->mark);
+}
+
 static QcStatus
 find_logs(QcRecovery *rc, QcError *err)
 {
@@ -222,8 +234,10 @@ run(QcRecovery *rc, QcError *err)
 		{"restore", qc_recover_restore},
 		{"decide", decide_and_finish},
 	};
-	QcStatus	status = find_logs(rc, err);
+	QcStatus	status = check_floor(rc->r, err);
 
+	if (status == QC_OK)
+		status = find_logs(rc, err);
 	if (status != QC_OK)
 		return status;
 	rc->decisions.base = rc->r->mark + 1;

@@ -64,6 +64,8 @@ typedef struct QcRecover
 								 * wherever that point is in the history */
 	bool		copied;			/* the directory is a copy: durable_seq counts nothing, cut at the
 								 * first gap */
+	uint64_t	floor;			/* qc_dir_read_floor: refused when the mark is below it; raised
+								 * when an old log goes */
 	bool		allow_gap;		/* a committed referenced entry may be missing */
 	bool		new_timeline;	/* the epoch's timeline is not this one */
 	int64_t		now;			/* wall clock, microseconds */

@@ -385,6 +385,23 @@ retire(QcRecovery *rc, QcLogTail *tail, QcError *err)
 	return sync_directory(rc, path, err);
 }
 
+/*
+ * A log that was gone at the mark goes, and with it what older entries have in it: no start may begin below the mark any
+ * more.
+ */
+static QcStatus
+raise_floor(QcRecovery *rc, const QcLogTail *tail, QcError *err)
+{
+	QcStatus	status;
+
+	if (tail->start_file != 0 || rc->r->mark <= rc->r->floor)
+		return QC_OK;
+	status = qc_dir_write_floor(rc->r->files->io, rc->r->mark, err);
+	if (status == QC_OK)
+		rc->r->floor = rc->r->mark;
+	return status;
+}
+
 QcStatus
 qc_recover_retire(QcRecovery *rc, QcError *err)
 {
@@ -398,7 +415,10 @@ qc_recover_retire(QcRecovery *rc, QcError *err)
 		 * With a record below the end the next recovery still needs it, until the mark has passed
 		 * that.
 		 */
-		if (!tail->gone && tail->last_seq == 0 && qc_recover_log(rc, tail) == NULL)
+		if (tail->gone || tail->last_seq != 0 || qc_recover_log(rc, tail) != NULL)
+			continue;
+		status = raise_floor(rc, tail, err);
+		if (status == QC_OK)
 			status = retire(rc, tail, err);
 	}
 	return status;

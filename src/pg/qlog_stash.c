@@ -28,10 +28,13 @@ static char stash_path[MAXPGPATH];
 static void
 fail(const char *what)
 {
+	bool		full = errno == ENOSPC;
+
 	ereport(FATAL,
 			(errcode_for_file_access(),
 			 errmsg("could not %s file \"%s\": %m", what, stash_path),
 			 errdetail("Committed messages may stand in this record of the WAL only."),
+			 full ? errhint("Make room on the file system that holds qlog.data_directory and start the server again.") :
 			 errhint("Make the directory qlog.data_directory writable and start the server again.")));
 }
 

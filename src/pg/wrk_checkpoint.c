@@ -23,12 +23,15 @@
 
 #include "utils/memutils.h"
 
+#include "qlog_backup.h"
 #include "qlog_commit.h"
 #include "qlog_fault.h"
 #include "qlog_guc.h"
+#include "qlog_io.h"
 #include "qlog_report.h"
 #include "qlog_stop.h"
 
+#include "../core/qc_dir.h"
 #include "../core/qc_rows.h"
 
 #define BATCH_MIN		(1024 * 1024)
@@ -180,25 +183,31 @@ follow_map_setting(QcError *err)
 
 /*
  * The store does not expect these logs any more: remove their files, and take what the new mark allows to go out of the
- * state, for the next dump.
+ * state, for the next dump.  What older entries have in them goes too, so no start may begin below this mark any more.
+ * No base backup runs.
  */
 static void
 remove_logs(QlogWorker *worker)
 {
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (batch.nremoved > 0 &&
+		qc_dir_write_floor(qlog_io(), qlog_state->checkpoint_seq, &err) != QC_OK)
+	{
+		qlog_worker_error(worker, &err, "could not remove the logs of dropped queues");
+		return;
+	}
 	qlog_upkeep_remove(worker, batch.removed, batch.nremoved);
 	batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
 }
 
-/* Store the batch; what it says must be durable elsewhere before. */
+/* Store the batch; what it says is durable elsewhere.  No base backup runs. */
 static QcStatus
 put_batch(QlogWorker *worker, QcError *err)
 {
 	QcStatus	status;
 
-	if (batch.mark.commit_lsn != 0)
-		XLogFlush(batch.mark.commit_lsn);
-	qlog_flush(batch.mark.seq);
-	QLOG_STOP("checkpoint-before-apply");
 	status = follow_map_setting(err);
 	if (status == QC_OK && qlog_fault(QLOG_FAULT_STORE) != 0)
 		status = qc_error_sys(err, qlog_fault(QLOG_FAULT_STORE), "store", "could not write");
@@ -224,6 +233,31 @@ put_batch(QlogWorker *worker, QcError *err)
 	return QC_OK;
 }
 
+/* Make durable what the batch relies on, then store it; QC_BUSY = not now, a base backup runs. */
+static QcStatus
+store_batch(QlogWorker *worker, QcError *err)
+{
+	QcStatus	status = QC_OK;
+
+	if (batch.whole)
+	{
+		if (batch.mark.commit_lsn != 0)
+			XLogFlush(batch.mark.commit_lsn);
+		qlog_flush(batch.mark.seq);
+	}
+	else if (batch.nremoved == 0)
+		return QC_OK;
+	QLOG_STOP("checkpoint-before-apply");
+	if (!qlog_backup_keep_out())
+		return QC_BUSY;
+	if (batch.whole)
+		status = put_batch(worker, err);
+	else
+		remove_logs(worker);
+	qlog_backup_let_in();
+	return status;
+}
+
 /* One checkpoint; true = everything that was dirty is stored. */
 static bool
 checkpoint(QlogWorker *worker)
@@ -234,12 +268,17 @@ checkpoint(QlogWorker *worker)
 
 	qc_error_clear(&err);
 	qlog_worker_state(worker, "checkpoint");
-	if (!batch.whole)
+	if (batch.len == 0 && qlog_backup_runs())
+		status = QC_BUSY;
+	else if (!batch.whole)
 		status = dump(&err);
-	if (status == QC_OK)
-		status = put_batch(worker, &err);
-	else if (status == QC_END)
-		remove_logs(worker);
+	if (status == QC_OK || status == QC_END)
+		status = store_batch(worker, &err);
+	if (status == QC_BUSY)
+	{
+		qlog_worker_state(worker, "waiting for a base backup");
+		return false;
+	}
 	if (status != QC_OK && status != QC_END)
 	{
 		qlog_worker_error(worker, &err, "could not store a checkpoint");

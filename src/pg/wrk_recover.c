@@ -216,26 +216,33 @@ load_store(QsStore **store, QcError *err)
 	return status;
 }
 
-/*
- * Load the checkpoint.  In a copy it may be torn, and a damaged one is as good as none: everything in it follows from
- * the logs, and where they do not reach back to the beginning recovery refuses.
- */
+/* Begin without the checkpoint that there is. */
 static QcStatus
-load_checkpoint(bool copied, QsStore **store, QcError *err)
+load_nothing(const char *why, QsStore **store, QcError *err)
 {
-	QcStatus	status = copied ? put_store_aside("copied", err) : QC_OK;
+	QcStatus	status;
 
-	if (status == QC_OK)
-		status = load_store(store, err);
-	if (status != QC_DAMAGED)
-		return status;
-	qlog_report(WARNING, err, "the checkpoint of qlog is damaged, it is put aside and rebuilt from the logs");
 	if (*store != NULL)
 		qs_close(*store);
 	*store = NULL;
 	qlog_shmem_reset();
-	status = put_store_aside("damaged", err);
+	status = put_store_aside(why, err);
 	return status == QC_OK ? load_store(store, err) : status;
+}
+
+/*
+ * Load the checkpoint.  A damaged one is as good as none: everything in it follows from the logs, and where they do not
+ * reach back to the beginning recovery refuses.  One that was copied while it was written to is damaged, too.
+ */
+static QcStatus
+load_checkpoint(QsStore **store, QcError *err)
+{
+	QcStatus	status = load_store(store, err);
+
+	if (status != QC_DAMAGED)
+		return status;
+	qlog_report(WARNING, err, "the checkpoint of qlog is damaged, it is put aside and rebuilt from the logs");
+	return load_nothing("damaged", store, err);
 }
 
 /* Read the stash whole; NULL when there is none. */
@@ -316,8 +323,12 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	Recovery	recovery = {.worker = worker, .timeline = GetWALInsertionTimeLine()};
 	uint8	   *stash = NULL;
 	size_t		stash_len = 0;
-	QcStatus	status = read_stash(&stash, &stash_len, err);
+	uint64_t	floor = 0;
+	QcStatus	status = qc_dir_read_floor(qlog_io(), &floor, err);
 
+	qlog_state->directory_id = identity->directory_id;
+	if (status == QC_OK)
+		status = read_stash(&stash, &stash_len, err);
 	if (status != QC_OK)
 		return status;
 	recovery.history = readTimeLineHistory(recovery.timeline);
@@ -329,7 +340,7 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 		.st = qlog_state, .ring = qlog_ring, .files = qlog_files(),
 		.segment_size = qlog_segment_bytes(), .stash = stash, .stash_len = stash_len,
 		.timeline = recovery.timeline, .redo_end = recovery.redo_end,
-		.copied = identity->copied, .allow_gap = qlog_allow_gap,
+		.copied = identity->copied, .floor = floor, .allow_gap = qlog_allow_gap,
 		.new_timeline = qlog_state->nepochs > 0 &&
 		qlog_state->epochs[qlog_state->nepochs - 1].timeline != recovery.timeline,
 		.now = qlog_now(), .monotonic = qlog_monotonic(),
@@ -391,7 +402,7 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 {
 	int64		began = qlog_monotonic();
 	QcIdentity	identity;
-	QcRecover	recover;
+	QcRecover	recover = {0};
 	QcStatus	status;
 
 	*store = NULL;
@@ -401,12 +412,23 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	if (status == QC_OK)
 	{
 		qlog_files()->layout = identity.layout;
-		status = load_checkpoint(identity.copied, store, err);
+		status = load_checkpoint(store, err);
 	}
 	if (status != QC_OK)
 		return status;
-	qlog_state->directory_id = identity.directory_id;
 	status = recover_state(worker, &identity, &recover, err);
+
+	/*
+	 * Who copied files in another way than a base backup may have taken the checkpoint later than
+	 * the logs.
+	 */
+	if (identity.copied && recover.mark > 0 && (status == QC_DAMAGED || status == QC_MISSING))
+	{
+		qlog_report(WARNING, err, "the checkpoint in this copy of qlog does not fit its logs, it is put aside and rebuilt from them");
+		status = load_nothing("copied", store, err);
+		if (status == QC_OK)
+			status = recover_state(worker, &identity, &recover, err);
+	}
 	if (status == QC_OK && identity.copied)
 		status = adopt(&identity, err);
 	if (status == QC_OK)

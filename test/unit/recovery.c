@@ -258,7 +258,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 		.stash = options->stash == NULL ? NULL : options->stash->bytes,
 		.stash_len = options->stash == NULL ? 0 : options->stash->len,
 		.timeline = server->timeline, .redo_end = server->redo_end, .copied = options->copied,
-		.allow_gap = options->allow_gap, .now = 2000000, .monotonic = 5000,
+		.allow_gap = options->allow_gap, .floor = options->floor, .now = 2000000, .monotonic = 5000,
 		.hooks =
 		{
 		server, in_history, xid_committed, new_epoch, draw, progress

@@ -80,6 +80,7 @@ typedef struct RunOptions
 	const HandStash *stash;
 	bool		copied;
 	bool		allow_gap;
+	uint64_t	floor;
 	uint64_t	index_bytes;	/* 0 = enough */
 	uint64_t	state_bytes;	/* 0 = enough */
 } RunOptions;

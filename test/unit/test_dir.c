@@ -444,6 +444,37 @@ test_sweep(void)
 	end();
 }
 
+/* The floor is not there at first, then what was written last; old or new after any crash; a damaged one is no 0. */
+static void
+test_floor(void)
+{
+	QcIdentity	identity;
+	uint64_t	seq = 77;
+	uint32_t	strays;
+
+	begin();
+	CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);
+	CHECK_U64(qc_dir_read_floor(io, &seq, &err), QC_OK);
+	CHECK_U64(seq, 0);
+	CHECK_U64(qc_dir_write_floor(io, 12, &err), QC_OK);
+	for (uint64_t step = 1; step <= 6; step++)
+	{
+		sim_disk_crash_at(disk, sim_disk_steps(disk) + step, SIM_MIDDLE);
+		(void) qc_dir_write_floor(io, UINT64_MAX, &err);
+		sim_disk_reboot(disk, SIM_RANDOM, SIM_RANDOM);
+		CHECK_U64(qc_dir_read_floor(io, &seq, &err), QC_OK);
+		CHECK(seq == 12 || seq == UINT64_MAX);
+		CHECK_U64(qc_dir_write_floor(io, 12, &err), QC_OK);
+	}
+	CHECK_U64(qc_dir_sweep(io, QC_LAYOUT_FLAT, &strays, &err), QC_OK);
+	CHECK_U64(strays, 0);
+	replace_file("FLOOR", "");
+	CHECK_U64(qc_dir_read_floor(io, &seq, &err), QC_DAMAGED);
+	replace_file("FLOOR", "format_version = 1\nseq = x\n");
+	CHECK_U64(qc_dir_read_floor(io, &seq, &err), QC_DAMAGED);
+	end();
+}
+
 static void
 test_small_files(void)
 {
@@ -485,6 +516,7 @@ main(void)
 	UNIT_RUN(test_list_flat);
 	UNIT_RUN(test_list_hierarchical);
 	UNIT_RUN(test_sweep);
+	UNIT_RUN(test_floor);
 	UNIT_RUN(test_small_files);
 	return unit_end();
 }

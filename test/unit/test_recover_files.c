@@ -183,6 +183,82 @@ test_cost_of_opening(void)
 	CHECK_U64(steps[1], steps[0]);
 }
 
+/*
+ * The log of a dropped queue is gone, and with it entries that stood nowhere else.  From a checkpoint above them all is
+ * well; without one the rest must be refused and not cut, in a copy as anywhere.
+ */
+static void
+test_below_the_floor(void)
+{
+	Rows		rows = {0};
+	RunOptions	with = {.rows = &rows, .floor = 6};
+	RunOptions	without = {.floor = 6};
+	RunOptions	copied = {.copied = true, .floor = 6};
+	RunOptions	copied_with = {.rows = &rows, .copied = true, .floor = 6};
+
+	fixture_begin();
+	put_four();
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		rows_take(&rows, run.st);
+		run_end(&run);
+		(void) hand_solo(&hand, 1, 7, 101, 6, 1);
+		run_refused(&hand, &server, &without, QC_MISSING, "FLOOR", UINT64_MAX);
+		run_refused(&hand, &server, &copied, QC_MISSING, "FLOOR", UINT64_MAX);
+		CHECK(run_ok(&run, &hand, &server, &with));
+		expect_readable(&run, 1, 0, 7);
+		run_end(&run);
+
+		/* a copy begins at its checkpoint's mark, above which nothing is required */
+		CHECK(run_ok(&run, &hand, &server, &copied_with));
+		CHECK_U64(run.r.mark, 6);
+		expect_readable(&run, 1, 0, 7);
+	}
+	rows_free(&rows);
+	fixture_end();
+}
+
+/* A log that the checkpoint does not know any more goes at the start: not before the floor is raised. */
+static void
+test_retiring_raises_the_floor(void)
+{
+	for (uint64_t step = 0; step < 12; step++)
+	{
+		Rows		rows = {0};
+		RunOptions	options = {.rows = &rows};
+		uint64_t	floor = 0;
+
+		fixture_begin();
+		put_four();
+		if (run_ok(&run, &hand, &server, NULL))
+		{
+			rows_take(&rows, run.st);
+			run_end(&run);
+
+			/*
+			 * its queue was dropped, and the server died when only the directory was left to be
+			 * removed
+			 */
+			(void) hand_solo(&hand, 9, 2, 50, 0, 1);
+			hand_sync(&hand);
+			if (step > 0)
+				sim_disk_crash_at(hand.disk, sim_disk_steps(hand.disk) + step, SIM_MIDDLE);
+			(void) run_recovery(&run, &hand, &server, &options);
+			if (sim_disk_crashed(hand.disk))
+			{
+				sim_disk_reboot(hand.disk, SIM_RANDOM, SIM_RANDOM);
+				restart();
+			}
+			CHECK_U64(qc_dir_read_floor(hand.io, &floor, &run.err), QC_OK);
+			CHECK(floor == 6 || hand_size(&hand, "qlog/q9/r00000001.qlog") == HAND_ALLOCATED);
+			CHECK(step > 0 || (floor == 6 &&
+							   hand_size(&hand, "qlog/q9.dead/r00000001.qlog") == HAND_ALLOCATED));
+		}
+		rows_free(&rows);
+		fixture_end();
+	}
+}
+
 int
 main(void)
 {
@@ -191,5 +267,7 @@ main(void)
 	UNIT_RUN(test_empty_file_between);
 	UNIT_RUN(test_replay_from_mark_over_files);
 	UNIT_RUN(test_cost_of_opening);
+	UNIT_RUN(test_below_the_floor);
+	UNIT_RUN(test_retiring_raises_the_floor);
 	return unit_end();
 }

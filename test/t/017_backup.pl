@@ -1,0 +1,180 @@
+# Base backups of a server whose queues come and go: what was acknowledged before the backup began is in the copy, the
+# checkpoint stays as it is while files are copied, and what cannot be rebuilt is refused.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use QlogNode;
+use Test::More;
+
+my $node = QlogNode->started('main',
+	init => { allows_streaming => 1 },
+	conf => [ "qlog.checkpoint_timeout = '50ms'", "qlog.segment_size = '1MB'" ]);
+
+# A backup of the server as a server of its own.
+sub copy_of
+{
+	my ($backup) = @_;
+	my $copy = QlogNode->new("copy_$backup");
+
+	$copy->init_from_backup($node, $backup);
+
+	# The test module's copy does not keep the mode of directories, as backup tools do.
+	chmod 0700, $copy->qlog_dir or die $!;
+	return $copy;
+}
+
+sub values_of
+{
+	my ($server, $queue) = @_;
+
+	return $server->sql(qq{select coalesce(string_agg(payload #>> '{}', ',' order by "position"), '')
+		from queue_peek('$queue', batch => 100000)});
+}
+
+# A queue that is dropped, with entries that stand in its log only, and one that is made when that has gone.
+my $dropped = 0;
+
+sub drop_one
+{
+	$dropped++;
+	$node->sql(qq{select queue_push('dropped $dropped', i::text) from generate_series(1, 3) i});
+	my $log = $node->sql(qq{select log_id from qlog_queues where queue = 'dropped $dropped'});
+	$node->sql(qq{select queue_drop('dropped $dropped')});
+	return $node->log_dir($log);
+}
+
+sub gone
+{
+	my ($directory) = @_;
+
+	$node->wait_until(sub { $node->sql(q{select queue_push('other', '1')}); !-d $directory }, "$directory to go");
+	return;
+}
+
+# ------------------------------------------------------------------------------------------------
+# Nothing was ever dropped: the state can be rebuilt from the logs
+# ------------------------------------------------------------------------------------------------
+
+$node->sql(q{select queue_create('kept'); select queue_create('other'); create table t(n int primary key)});
+$node->sql(q{select queue_push('kept', i::text) from generate_series(1, 5) i});
+$node->backup('first');
+{
+	my $copy = copy_of('first');
+
+	truncate $copy->qlog_dir . '/store/data.mdb', 5000 or die $!;
+	$copy->start;
+	is(values_of($copy, 'kept'), '1,2,3,4,5', 'torn checkpoint, nothing dropped: rebuilt from the logs');
+	ok($copy->log_contains('the checkpoint of qlog is damaged'), 'and the log says so');
+	$copy->stop;
+}
+
+# ------------------------------------------------------------------------------------------------
+# Queues were dropped before
+# ------------------------------------------------------------------------------------------------
+
+gone(drop_one()) for 1 .. 3;
+$node->sql(qq{select queue_push('kept', i::text) from generate_series(6, 10) i});
+$node->sql("begin; insert into t values ($_); select queue_push('kept', '$_'); commit") foreach 11, 12;
+$node->backup('second');
+{
+	my $copy = copy_of('second');
+
+	$copy->start;
+	is(values_of($copy, 'kept'), join(',', 1 .. 12), 'queues dropped before: everything else is in the copy');
+	is($copy->sql(q{select string_agg(queue, ',' order by queue) from qlog_queues}), 'kept,other', 'and nothing of them');
+	ok(!glob($copy->qlog_dir . '/store.*'), 'the copied checkpoint is used');
+	$copy->sql("begin; insert into t values (13); select queue_push('kept', '13'); commit");
+	$copy->kill9_everything;
+	$copy->start;
+	is(values_of($copy, 'kept'), join(',', 1 .. 13), 'work goes on in the copy, over a crash');
+	$copy->stop;
+}
+{
+	my $copy = QlogNode->new('copy_torn');
+
+	$copy->init_from_backup($node, 'second');
+	chmod 0700, $copy->qlog_dir or die $!;
+	truncate $copy->qlog_dir . '/store/data.mdb', 5000 or die $!;
+	$copy->start;
+	my ($rc, $out, $err) = $copy->psql('postgres', q{\set VERBOSITY verbose
+		select * from queue_peek('kept')});
+	like($err, qr/XX001.*have been removed/s, 'torn checkpoint, queues dropped: refused, and not cut');
+	is($copy->sql('select count(*) from t'), '2', 'the server itself runs');
+	$copy->stop;
+}
+
+# ------------------------------------------------------------------------------------------------
+# While a backup runs
+# ------------------------------------------------------------------------------------------------
+
+# Load: rows with messages, messages alone, queues that come and go.
+my $script = "$PostgreSQL::Test::Utils::tmp_check/load.sql";
+open(my $fh, '>', $script) or die $!;
+print $fh q{
+begin;
+insert into t select 1000000 * (1 + :client_id) + nextval('numbers') returning n \gset
+select queue_push('joint', json_build_object('n', :n)::text);
+commit;
+select queue_push('alone', '1');
+select queue_push('brief ' || :client_id, '1');
+select queue_drop('brief ' || :client_id);
+};
+close $fh;
+$node->sql(q{create sequence numbers; select queue_create('joint'); select queue_create('alone')});
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 3, '-T', 600, '-f', $script, $node->connstr('postgres') ],
+	'<', \undef, '>', \my $load_out, '2>', \my $load_err);
+$node->poll_sql(q{select acked + ready > 20 from qlog_stat_queues where queue = 'alone'});
+
+# Slow, so that it is under way for a while.
+my $before = $node->sql(q{select (select pushed from qlog_stat_queues where queue = 'alone') || ' ' || (select count(*) from t)});
+my $path = $node->backup_dir . '/third';
+my $backup = IPC::Run::start(
+	[ 'pg_basebackup', '-D', $path, '-h', $node->host, '-p', $node->port, '--checkpoint', 'fast', '--no-sync', '--max-rate', '15M' ],
+	'<', \undef, '>', \my $out, '2>', \my $err);
+$node->poll_sql(q{select count(*) = 1 from pg_stat_replication where state = 'backup'});
+my $directory = drop_one();
+$node->poll_sql(q{select state = 'waiting for a base backup' from qlog_stat_workers where role = 'checkpointer'});
+pass('while a backup runs the checkpointer waits for it');
+my $mark = $node->sql('select checkpoint_seq from qlog_stat_log');
+$node->sql(q{select queue_push('other', '1'), pg_sleep(0.3)});
+SKIP:
+{
+	my $moved = $node->sql(q{select checkpoint_seq from qlog_stat_log}) != $mark || !-d $directory;
+
+	# It has ended meanwhile: nothing can be said.
+	skip 'the backup was too fast', 1
+	  if $node->sql(q{select count(*) from pg_stat_replication where state = 'backup'}) == 0;
+	ok(!$moved, 'the checkpoint and the logs of dropped queues stay as they are');
+}
+ok($backup->finish, 'the backup ends') or diag $err;
+gone($directory);
+pass('and what was dropped goes');
+$load->signal('INT');
+eval { $load->finish };
+
+{
+	my $copy = copy_of('third');
+	my ($alone, $rows) = split / /, $before;
+
+	$copy->start;
+	cmp_ok($copy->sql(q{select pushed from qlog_stat_queues where queue = 'alone'}), '>=', $alone,
+		'a copy taken under load: what was pushed before it is there');
+	cmp_ok($copy->sql('select count(*) from t'), '>=', $rows, 'and the rows');
+	is( $copy->sql(q{select count(*), sum((payload->>'n')::bigint) from queue_peek('joint', batch => 1000000)}),
+		$copy->sql(q{select count(*), sum(n) from t where n > 1000}),
+		'rows and messages agree');
+	is(values_of($copy, 'kept'), join(',', 1 .. 12), 'what was there for long is there');
+	ok(!glob($copy->qlog_dir . '/store.*'), 'the copied checkpoint is used');
+	$copy->sql("begin; insert into t values (13); select queue_push('kept', '13'); commit");
+	$copy->kill9_everything;
+	$copy->start;
+	is(values_of($copy, 'kept'), join(',', 1 .. 13), 'work goes on in the copy, over a crash');
+	$copy->stop;
+}
+$node->stop;
+
+done_testing();
