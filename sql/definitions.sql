@@ -7,6 +7,7 @@ SELECT queue_create('define'), queue_create('define it''s', '{"lease": "90 s", "
 SELECT queue_owner('define it''s', '"regress qlog ""owner"""'), queue_grant('define it''s', 'regress_qlog_reader', 'pop,manage'), queue_grant('define it''s', '-', 'push'),
 	queue_revoke('define it''s', '"regress qlog ""owner"""', 'push'), queue_pause('define it''s', 'pop'), queue_pause('define \ "x" ⌘');
 SELECT queue_push('define', '1') IS NOT NULL AS pushed;
+SELECT queue_subscribe('define', g) FROM unnest(ARRAY['z', 'it''s', 'a']) AS g;
 CREATE TABLE definitions AS SELECT n, statement FROM queue_definitions() WITH ORDINALITY AS d(statement, n) WHERE statement LIKE '%define%';
 SELECT statement FROM definitions ORDER BY n;
 CREATE TABLE shown AS SELECT queue, owner, options, acl, paused FROM qlog_queues WHERE queue LIKE 'define%';

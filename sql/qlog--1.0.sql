@@ -71,7 +71,7 @@ COMMENT ON FUNCTION has_queue_privilege(regrole, text, text) IS
 CREATE FUNCTION queue_definitions() RETURNS SETOF text
 AS 'MODULE_PATHNAME', 'queue_definitions' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION queue_definitions() IS
-'Statements that make the queues of this database again, with options, owner, privileges and pauses, without their messages: of the queues that the role has a privilege on (pg_monitor: all), oldest first. Run them as a superuser, or as their owner.';
+'Statements that make the queues of this database again, with options, owner, privileges, consumer groups and pauses, without their messages; of groups what is committed: of the queues that the role has a privilege on (pg_monitor: all), oldest first. Run them as a superuser, or as their owner.';
 
 -- Push
 

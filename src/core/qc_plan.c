@@ -521,7 +521,8 @@ plan_needs(QcPlan *plan, QcError *err)
 	{
 		count_needs(&plan->needs, &effect);
 		plan->ordered = plan->ordered ||
-			(plan->xid != 0 && (effect.kind == QC_EFFECT_GROUP_CREATE ||
+			(plan->xid != 0 && (effect.kind == QC_EFFECT_QUEUE_ALTER ||
+								effect.kind == QC_EFFECT_GROUP_CREATE ||
 								effect.kind == QC_EFFECT_GROUP_DROP ||
 								effect.kind == QC_EFFECT_SEEK || effect.kind == QC_EFFECT_PURGE));
 	}

@@ -20,12 +20,20 @@
 #include "qlog_options.h"
 #include "qlog_shmem.h"
 
+#include "../core/qc_group.h"
 #include "../core/qc_logfile.h"
 
 PG_FUNCTION_INFO_V1(qlog_queues);
 PG_FUNCTION_INFO_V1(queue_definitions);
 
 #define QUEUE_COLUMNS 10
+
+typedef struct GroupName
+{
+	uint64		id;
+	uint16		len;
+	char text[	QLOG_NAME_MAX];
+} GroupName;
 
 /* Calls `form` for each queue that the role may know about. */
 static void
@@ -184,6 +192,53 @@ put_acl_statements(FunctionCallInfo fcinfo, const QlogListed *listed)
 	put_acl_statement(fcinfo, "queue_revoke", listed, owner, QLOG_PRIVILEGES & ~owners);
 }
 
+/* Copy the names of the queue's groups but the default one, in the order in which they were made; returns how many. */
+static uint32
+copy_group_names(uint64 id, GroupName *names)
+{
+	uint32		n = 0;
+	const QcQueue *queue;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	queue = qc_queue_by_id(qlog_state, id);
+	for (const QcGroup *group = queue == NULL ? NULL : QC_AT(qlog_state, QcGroup, queue->groups);
+		 group != NULL; group = QC_AT(qlog_state, QcGroup, group->next))
+	{
+		if (group->state != QC_GROUP_LIVE || group->name_len == 0)
+			continue;
+		Assert(n < QC_GROUPS_MAX);
+		names[n].id = group->id;
+		names[n].len = group->name_len;
+		memcpy(names[n++].text, qc_name_at(qlog_state, group->name), group->name_len);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return n;
+}
+
+static int
+compare_groups(const void *a, const void *b)
+{
+	const GroupName *x = a;
+	const GroupName *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* In a queue without messages every group stands at the oldest one. */
+static void
+put_group_statements(FunctionCallInfo fcinfo, const QlogListed *listed)
+{
+	GroupName  *names = palloc(QC_GROUPS_MAX * sizeof(GroupName));
+	uint32		n = copy_group_names(listed->queue.id, names);
+
+	qsort(names, n, sizeof(GroupName), compare_groups);
+	for (uint32 i = 0; i < n; i++)
+		put_statement(fcinfo, "queue_subscribe", listed,
+					  psprintf(", %s, 'oldest'",
+							   quote_literal_cstr(pnstrdup(names[i].text, names[i].len))));
+	pfree(names);
+}
+
 /* The statements that make the queue as it is. */
 static void
 form_definition(FunctionCallInfo fcinfo, const QlogListed *listed)
@@ -197,6 +252,7 @@ form_definition(FunctionCallInfo fcinfo, const QlogListed *listed)
 	put_statement(fcinfo, "queue_owner", listed,
 				  psprintf(", %s", role_literal(listed->queue.owner)));
 	put_acl_statements(fcinfo, listed);
+	put_group_statements(fcinfo, listed);
 	if (paused != NULL)
 		put_statement(fcinfo, "queue_pause", listed, psprintf(", '%s'", paused));
 }

@@ -9,6 +9,7 @@
 
 #include "qc_frame.h"
 #include "qc_lease.h"
+#include "qc_order.h"
 #include "sim_payload.h"
 
 #include <assert.h>
@@ -47,6 +48,7 @@ typedef struct Work
 	uint32_t	nreplies;
 	Reply		replies[ANSWERS_MAX];
 	uint32_t	name;			/* locked, SIM_NONE = none */
+	QcSmallPlan order;			/* the decision of an ordered plan */
 	QcQueueCreate create;		/* of the queue that it creates; queue 0 = none */
 	bool		ordered;
 	int32_t		limit;			/* option retry_limit */
@@ -110,17 +112,16 @@ sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed)
 
 /* Options of a new queue, encoded; work->limit is what it allows. */
 static QcStr
-queue_options(Work *work, bool ordered)
+queue_options(Work *work, bool ordered, int32_t limit)
 {
 	uint8_t    *encoded = sim_arena_take(&work->p->arena, QC_OPTIONS_ENCODED_MAX);
 	QcOptions	options;
 	QcWriter	writer;
 
 	qc_options_default(&options);
-	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
 	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT | 1u << QC_OPT_RETRY_DELAY;
 	options.value[QC_OPT_ORDERED] = ordered;
-	options.value[QC_OPT_RETRY_LIMIT] = work->limit;
+	options.value[QC_OPT_RETRY_LIMIT] = limit;
 	options.value[QC_OPT_RETRY_DELAY] = sim_chance(work->w, 50) ? 0 : (int64_t) sim_below(work->w, 50000);
 	qc_writer_init(&writer, encoded, QC_OPTIONS_ENCODED_MAX);
 	qc_options_put(&writer, &options);
@@ -138,7 +139,8 @@ new_queue(Work *work, uint32_t name, bool ordered)
 	create.default_partition = st->next_partition_id++;
 	create.log = create.queue;
 	create.name = sim_queue_name(name);
-	create.options = queue_options(work, ordered);
+	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
+	create.options = queue_options(work, ordered, work->limit);
 	return create;
 }
 
@@ -366,7 +368,34 @@ stage_effect(Work *work, QcEffectKind kind, const void *fixed, uint32_t nitems, 
 	};
 }
 
-/* Create or drop a queue; both need an xid. */
+/* Give a queue another definition: its owner tells which, its ACL must come with it. */
+static void
+stage_alter(Work *work, uint32_t number)
+{
+	SimWorld   *w = work->w;
+	QcState    *st = work->server->st;
+	const QcQueue *queue = qc_queue_by_id(st, w->oracle->queues[number].id);
+	QcQueueAlter alter = {.queue = queue->id, .owner = SIM_OWNER(work->txn),
+		.flags = QC_QUEUE_HAS_ACL};
+	uint32_t	ngrants = (uint32_t) sim_below(w, 5);
+	QcWriter	writer;
+
+	alter.name = sim_queue_name(w->oracle->queues[number].name);
+
+	/* Who dies, and when, is judged by the limit that the queue was made with. */
+	alter.options = queue_options(work, sim_chance(w, 50), w->oracle->queues[number].limit);
+	stage_effect(work, QC_EFFECT_QUEUE_ALTER, &alter, ngrants,
+				 qc_effect_size(QC_EFFECT_QUEUE_ALTER, &alter, ngrants), &writer);
+	for (uint32_t i = 0; i < ngrants; i++)
+	{
+		QcQueueAlterItem item = {.grantee = i, .grantor = alter.owner, .privileges = ngrants};
+
+		qc_effect_put_item(&writer, QC_EFFECT_QUEUE_ALTER, &item);
+	}
+	sim_oracle_alter(w->oracle, work->txn, number);
+}
+
+/* Create, alter or drop a queue; all need an xid. */
 static void
 stage_catalog(Work *work)
 {
@@ -378,6 +407,11 @@ stage_catalog(Work *work)
 	if (!lock_name(work, name))
 		return;
 	work->catalog = true;
+	if (server->queues[name] != SIM_NONE && sim_chance(w, 60))
+	{
+		stage_alter(work, server->queues[name]);
+		return;
+	}
 	if (server->queues[name] != SIM_NONE)
 	{
 		QcQueueDrop drop = {.queue = w->oracle->queues[server->queues[name]].id};
@@ -609,6 +643,16 @@ is_refused(const Work *work)
 }
 
 /* Everything that can fail. */
+/* The credit for the decision of an ordered plan. */
+static bool
+take_order_credit(Work *work)
+{
+	size_t		size = qc_order_size(&work->plan, SIM_PROCS);
+
+	qc_plan_small(&work->order, sim_arena_take(&work->p->arena, QC_SMALL_BUFFER(size)), size);
+	return sim_credit(work->p, &work->order.plan) == QC_OK;
+}
+
 static bool
 prepare(Work *work)
 {
@@ -629,6 +673,8 @@ prepare(Work *work)
 	if (!pin_leases(work))
 		return false;
 	if (work->joint && sim_confirm_credit(p) != QC_OK)
+		return false;
+	if (work->plan.ordered && !take_order_credit(work))
 		return false;
 	if (sim_credit(p, &work->plan) != QC_OK)
 		return false;
@@ -655,6 +701,8 @@ rollback(Work *work)
 		sim_settle(work->p, &work->plan, false, 0);
 	else if (work->planned)
 		qc_plan_uncredit(st, &work->plan);
+	if (work->order.plan.credited)
+		qc_plan_uncredit(st, &work->order.plan);
 	unpin_leases(work);
 	if (work->log_made && qc_log_by_id(st, work->create.log)->nqueues == 0)
 		qc_log_abandon(st, qc_log_by_id(st, work->create.log));
@@ -684,13 +732,16 @@ commit_joint(Work *work)
 	sim_pause(p);
 	p->delay = true;
 	lsn = sim_wal_insert(wal, SIM_WAL_COMMIT, 0, work->xid, work->txn, NULL, 0);
-	if (!work->weak)
+	/* A decision is not logged before the commit record is durable. */
+	if (!work->weak || work->plan.ordered)
 		sim_wal_flush_to(p, lsn);
 	p->delay = false;
 	sim_pause(p);
 	sim_oracle_visible(work->w->oracle, work->txn);
 	sim_pause(p);
-	if (work->planned)
+	if (work->planned && work->plan.ordered)
+		sim_settle_in_order(p, &work->plan, lsn, &work->order);
+	else if (work->planned)
 		sim_settle(p, &work->plan, true, lsn);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "sim_server.h"
 
+#include "qc_order.h"
 #include "qc_walrec.h"
 
 #include <assert.h>
@@ -214,6 +215,20 @@ sim_settle(SimProc *p, QcPlan *plan, bool committed, uint64_t lsn)
 {
 	qc_open_settle(p->server->st, QC_AT(p->server->st, QcOpen, plan->open), committed, lsn,
 				   p->world->monotonic);
+}
+
+void
+sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order)
+{
+	QcWriter	w;
+
+	sim_wait_room(p, &order->plan);
+	w = qc_plan_small_writer(order);
+	qc_plan_small_done(order, &w,
+					   qc_order_put(p->server->st, plan, SIM_TIMELINE, lsn, &w));
+	qc_plan_reserve(p->server->st, p->server->ring, &order->plan, p->world->config.segment,
+					p->world->now, p->world->monotonic);
+	fill(p, &order->plan);
 }
 
 void

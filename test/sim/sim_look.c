@@ -44,6 +44,7 @@ look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, cons
 {
 	SimPlace	place;
 	SimSeen    *seen = add_seen(look);
+	const QcQueue *queue = QC_AT(look->server->st, QcQueue, partition->queue);
 
 	sim_place(look->server->st, partition, position, slot == NULL ? 0 : slot->attempt, hint, &place);
 	if (!sim_read(look->p, &place, seen))
@@ -62,8 +63,12 @@ look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, cons
 	else
 		seen->state = cursor != NULL && position < cursor->fetch ? SIM_DONE : SIM_READY;
 
-	/* In order, a message that comes back behind another one that failed is not charged. */
-	if (slot != NULL && slot->state != QC_SLOT_LEASED && qc_partition_ordered(look->server->st, partition))
+	/*
+	 * In order, a message that comes back behind another one that failed is not charged; the queue
+	 * may have been ordered.
+	 */
+	if (slot != NULL && slot->state != QC_SLOT_LEASED &&
+		(qc_partition_ordered(look->server->st, partition) || queue->altered_seq != 0))
 		seen->attempt++;
 	return true;
 }
@@ -123,7 +128,7 @@ look_at_queue(Look *look, QcQueue *queue)
 	*shown = (SimSeenQueue)
 	{
 		queue->id, sim_name_number(qc_name_at(st, queue->name), queue->name_len),
-		queue->damaged != 0
+		queue->damaged != 0, queue->owner
 	};
 	look->nqueues++;
 	if (shown->damaged && !look->server->world->allow_damage)

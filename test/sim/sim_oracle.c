@@ -44,6 +44,8 @@ sim_oracle_copy(const SimOracle *from)
 	o->cap_answers = from->nanswers;
 	o->queues = copy_array(from->queues, from->nqueues, sizeof(SimQueue));
 	o->cap_queues = from->nqueues;
+	o->alters = copy_array(from->alters, from->nalters, sizeof(SimAlter));
+	o->cap_alters = from->nalters;
 	return o;
 }
 
@@ -54,6 +56,7 @@ sim_oracle_free(SimOracle *o)
 	free(o->messages);
 	free(o->answers);
 	free(o->queues);
+	free(o->alters);
 	free(o);
 }
 
@@ -125,6 +128,19 @@ void
 sim_oracle_drop(SimOracle *o, uint32_t txn, uint32_t queue)
 {
 	o->txns[txn].drops = queue;
+}
+
+void
+sim_oracle_alter(SimOracle *o, uint32_t txn, uint32_t queue)
+{
+	o->alters = grow(o->alters, &o->cap_alters, o->nalters, sizeof(SimAlter));
+	o->alters[o->nalters++] = (SimAlter)
+	{
+		queue, txn
+	};
+
+	/* It may come to be delivered in another way. */
+	o->queues[queue].ordered = false;
 }
 
 uint32_t

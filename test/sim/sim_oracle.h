@@ -6,7 +6,7 @@
  * theirs in their payload.  Each function that judges returns false and leaves a sentence in `complaint` when a promise
  * is broken:
  *
- *	 - a transaction is there with all its pushes, acknowledgements and queues, or with none of them;
+ *	 - a transaction is there with all its pushes, acknowledgements, queues and changes of queues, or with none of them;
  *	 - one whose commit was told is there; one whose rollback was told is not;
  *	 - one that changed tables is there exactly when its row is in the table, after every crash;
  *	 - a message stands in its partition once, where it was first seen, behind all that were committed before its own
@@ -27,6 +27,8 @@
 #include <stdio.h>
 
 #define SIM_NONE		UINT32_MAX
+#define SIM_FIRST_OWNER	1		/* of a new queue */
+#define SIM_OWNER(txn)	((txn) + 2) /* given by this transaction */
 #define SIM_DEAD_LANE	UINT32_MAX	/* in place of a partition's number */
 #define SIM_AUTO		UINT32_MAX	/* creator of a queue that a push has made on its way */
 
@@ -95,7 +97,15 @@ typedef struct SimQueue
 	bool		gone;			/* lost with its creation, or dropped for sure */
 	bool		seen;			/* while a crash is judged: it is there */
 	bool		damaged;		/* ... and out of service */
+	uint32_t	owner;			/* ... and this is its owner */
 } SimQueue;
+
+/* A transaction gives the queue a new definition, which is known by its owner. */
+typedef struct SimAlter
+{
+	uint32_t	queue;
+	uint32_t	txn;
+} SimAlter;
 
 typedef struct SimOracle
 {
@@ -113,6 +123,9 @@ typedef struct SimOracle
 	uint32_t	nqueues;
 	uint32_t	cap_queues;
 	SimQueue   *queues;
+	uint32_t	nalters;
+	uint32_t	cap_alters;
+	SimAlter   *alters;			/* those of one queue in the order of their commits */
 	uint32_t	leases;
 	FILE	   *trace;			/* tell everything as it comes, NULL = do not */
 	char		complaint[400];
@@ -143,6 +156,7 @@ typedef struct SimSeenQueue
 	uint64_t	id;
 	uint32_t	name;
 	bool		damaged;		/* out of service: nothing is expected of it */
+	uint32_t	owner;			/* SIM_FIRST_OWNER, or the owner of an alter */
 } SimSeenQueue;
 
 /* Everything that a server shows after a crash: messages by queue, partition and position. */
@@ -167,6 +181,9 @@ extern uint32_t sim_oracle_begin(SimOracle *o, bool joint);
 extern uint32_t sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered,
 								 int32_t limit, uint32_t creator);
 extern void sim_oracle_drop(SimOracle *o, uint32_t txn, uint32_t queue);
+
+/* It alters the queue, which nobody else does until it has ended. */
+extern void sim_oracle_alter(SimOracle *o, uint32_t txn, uint32_t queue);
 
 /* Messages of one transaction are announced without others in between; returns the message's number. */
 extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition);

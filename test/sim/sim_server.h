@@ -217,6 +217,9 @@ extern void sim_wait_room(SimProc *p, const QcPlan *plan);
 extern void sim_append(SimProc *p, QcPlan *plan);
 extern void sim_settle(SimProc *p, QcPlan *plan, bool committed, uint64_t lsn);
 
+/* As sim_settle for an ordered entry, whose decision is logged in the same step: order is the credit for it. */
+extern void sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order);
+
 /* Reserve, fill and insert the WAL record of a joint entry, or of an immediate one that the WAL carries. */
 extern void sim_append_in_wal(SimProc *p, QcPlan *plan);
 

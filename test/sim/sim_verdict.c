@@ -45,6 +45,7 @@ match_queues(SimOracle *o, const SimView *view)
 									   shown->name, (unsigned long long) shown->id);
 		queue->seen = true;
 		queue->damaged = shown->damaged;
+		queue->owner = shown->owner;
 	}
 	return true;
 }
@@ -223,6 +224,28 @@ count_answers(SimOracle *o)
 	}
 }
 
+/* The newest definition that is there is the one that is seen: what comes after it is not there. */
+static void
+evidence_of_alters(SimOracle *o)
+{
+	for (uint32_t i = 0; i < o->nalters; i++)
+	{
+		const SimQueue *queue = &o->queues[o->alters[i].queue];
+		SimTxn	   *t = &o->txns[o->alters[i].txn];
+		bool		later = false;
+
+		if (t->fate != SIM_DOUBT || queue->gone || !queue->seen)
+			continue;
+		for (uint32_t k = 0; k < i; k++)
+			later = later || (o->alters[k].queue == o->alters[i].queue &&
+							  queue->owner == SIM_OWNER(o->alters[k].txn));
+		if (queue->owner == SIM_OWNER(o->alters[i].txn))
+			t->evidence |= THERE;
+		else if (later || queue->owner == SIM_FIRST_OWNER)
+			t->evidence |= MISSING;
+	}
+}
+
 /* What is seen of the messages of undecided transactions, and of what they acknowledged. */
 static void
 collect_evidence(SimOracle *o)
@@ -240,6 +263,7 @@ collect_evidence(SimOracle *o)
 				t->evidence |= m->seen > 0 ? THERE : MISSING;
 		}
 	}
+	evidence_of_alters(o);
 	for (uint32_t i = 0; i < o->nanswers; i++)
 	{
 		SimTxn	   *t = &o->txns[o->answers[i].txn];
@@ -311,6 +335,28 @@ judge_queues(SimOracle *o)
 	return true;
 }
 
+/* Every queue has the definition of the newest transaction that is there. */
+static bool
+judge_alters(SimOracle *o)
+{
+	for (uint32_t q = 0; q < o->nqueues; q++)
+	{
+		const SimQueue *queue = &o->queues[q];
+		uint32_t	owner = SIM_FIRST_OWNER;
+
+		if (queue->gone || !queue->seen)
+			continue;
+		for (uint32_t i = 0; i < o->nalters; i++)
+		{
+			if (o->alters[i].queue == q && is_in(&o->txns[o->alters[i].txn]))
+				owner = SIM_OWNER(o->alters[i].txn);
+		}
+		if (queue->owner != owner)
+			return sim_oracle_complain(o, "queue %u is as %u made it, not as %u", q, queue->owner, owner);
+	}
+	return true;
+}
+
 static bool
 judge_message(SimOracle *o, uint32_t number, bool lossy)
 {
@@ -364,7 +410,8 @@ sim_oracle_recovered(SimOracle *o, const SimView *view)
 		if (is_in(&o->txns[i]))
 			o->txns[i].fate = SIM_DOUBT;
 	}
-	if (!match(o, view) || !judge_rows(o, view) || !judge_evidence(o) || !judge_queues(o))
+	if (!match(o, view) || !judge_rows(o, view) || !judge_evidence(o) || !judge_queues(o) ||
+		!judge_alters(o))
 		return false;
 	count_answers(o);
 	for (uint32_t i = 0; i < o->nmessages; i++)
