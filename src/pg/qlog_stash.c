@@ -2,6 +2,10 @@
  * qlog_stash.c
  *		Appending to the stash file during redo.
  *
+ * The stash is trimmed by nobody: a record could go once its entry is durable in our own log (PROTOCOL.md 2.4), and while
+ * redo runs nobody writes that.	After crash recovery the checkpointer worker restores what our log lacks and removes the
+ * file; on a standby that waits for its promotion, until then it grows with the joint work of the primary.
+ *
  * fd.c's virtual descriptors would do, but the startup process may run for months on a standby: one plain descriptor
  * that fd.c knows of is all it needs.
  */
@@ -21,6 +25,8 @@
 
 #include "../core/qc_dir.h"
 
+#define WINDOW_SIZE (1024 * 1024)
+
 static int	stash_fd = -1;
 static off_t stash_end;
 static char stash_path[MAXPGPATH];
@@ -38,44 +44,103 @@ fail(const char *what)
 			 errhint("Make the directory qlog.data_directory writable and start the server again.")));
 }
 
-static void
-read_whole(uint8 *buf, size_t len)
+/* Read up to len bytes at a position; returns how many there are. */
+static size_t
+read_at(uint8 *buf, size_t len, off_t position)
 {
 	size_t		done = 0;
 
 	while (done < len)
 	{
-		ssize_t		n = pg_pread(stash_fd, buf + done, len - done, (off_t) done);
+		ssize_t		n = pg_pread(stash_fd, buf + done, len - done, position + (off_t) done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
+		if (n < 0)
 			fail("read");
+		if (n == 0)
+			break;
 		done += (size_t) n;
 	}
+	return done;
+}
+
+/*
+ * Walks over the records of the file through a window, which grows to the largest of them: on a standby the file may be
+ * larger than memory.
+ */
+typedef struct Window
+{
+	uint8	   *buf;
+	size_t		cap;
+	size_t		len;			/* bytes in it */
+	size_t		at;				/* the next record begins here */
+	off_t		position;		/* of the window's first byte in the file */
+	off_t		size;			/* of the file */
+} Window;
+
+/* Have the window begin with the next record, and hold `want` bytes if the file has them. */
+static void
+slide(Window *w, size_t want)
+{
+	if (want > w->cap)
+	{
+		pfree(w->buf);
+		w->cap = want;
+		w->buf = MemoryContextAllocHuge(CurrentMemoryContext, w->cap);
+	}
+	w->position += (off_t) w->at;
+	w->at = 0;
+	w->len = read_at(w->buf, w->cap, w->position);
+}
+
+/* Step over the next record; false = the file ends, or what comes is a torn tail. */
+static bool
+step(Window *w)
+{
+	QcStashRecord record;
+	size_t		taken = 0;
+	QcStatus	status = qc_stash_get(w->buf + w->at, w->len - w->at, &record, &taken, NULL);
+
+	if (status == QC_SHORT || status == QC_END)
+	{
+		slide(w, QC_STASH_HEAD_SIZE);
+		status = qc_stash_get(w->buf, w->len, &record, &taken, NULL);
+	}
+
+	/* A record larger than the window, if the file has as much. */
+	if (status == QC_SHORT && w->len >= QC_STASH_HEAD_SIZE &&
+		w->position + QC_STASH_HEAD_SIZE + (off_t) record.body_len <= w->size)
+	{
+		slide(w, QC_STASH_HEAD_SIZE + (size_t) record.body_len);
+		status = qc_stash_get(w->buf, w->len, &record, &taken, NULL);
+	}
+
+	/* One of an unknown type is intact: recovery refuses it. */
+	if (status != QC_OK && status != QC_VERSION)
+		return false;
+	w->at += taken;
+	return true;
 }
 
 /* Bytes of the file that hold intact records; what follows is a torn tail of an earlier redo. */
 static off_t
-intact_size(size_t size)
+intact_size(off_t file_size)
 {
-	uint8	   *buf;
-	size_t		at = QC_STASH_MAGIC_SIZE;
-	QcStashRecord record;
-	QcError		err;
-	size_t		taken;
+	Window		w = {.cap = WINDOW_SIZE, .size = file_size};
+	off_t		size = 0;
 
-	if (size < QC_STASH_MAGIC_SIZE)
-		return 0;
-	buf = MemoryContextAllocHuge(CurrentMemoryContext, size);
-	read_whole(buf, size);
-	if (memcmp(buf, QC_STASH_MAGIC, QC_STASH_MAGIC_SIZE) != 0)
-		at = 0;
-	while (at > 0 && at < size &&
-		   qc_stash_get(buf + at, size - at, &record, &taken, &err) == QC_OK)
-		at += taken;
-	pfree(buf);
-	return (off_t) at;
+	w.buf = MemoryContextAllocHuge(CurrentMemoryContext, w.cap);
+	w.len = read_at(w.buf, w.cap, 0);
+	if (w.len >= QC_STASH_MAGIC_SIZE && memcmp(w.buf, QC_STASH_MAGIC, QC_STASH_MAGIC_SIZE) == 0)
+	{
+		w.at = QC_STASH_MAGIC_SIZE;
+		while (step(&w))
+			continue;
+		size = w.position + (off_t) w.at;
+	}
+	pfree(w.buf);
+	return size;
 }
 
 static void
@@ -131,7 +196,7 @@ stash_open(void)
 	qlog_io_drop_cached(stash_fd);
 	if (fstat(stash_fd, &st) != 0)
 		fail("stat");
-	stash_end = intact_size((size_t) st.st_size);
+	stash_end = intact_size(st.st_size);
 	if (stash_end < st.st_size && ftruncate(stash_fd, stash_end) != 0)
 		fail("truncate");
 	if (stash_end == 0)
