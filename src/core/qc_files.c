@@ -107,6 +107,23 @@ qc_files_close(QcFiles *files)
 }
 
 QcStatus
+qc_files_size(QcFiles *files, uint64_t log, uint64_t file, bool write, uint64_t *size, QcError *err)
+{
+	char		path[QC_PATH_MAX];
+	QcHandle	handle;
+	QcStatus	status = qc_files_get(files, log, file, write, &handle, err);
+	int			rc;
+
+	if (status != QC_OK)
+		return status;
+	rc = files->io->size(files->io->context, handle, size);
+	if (rc == 0)
+		return QC_OK;
+	qc_path_file(path, files->layout, log, file, "qlog");
+	return qc_error_sys(err, rc, path, "could not get the size of log file");
+}
+
+QcStatus
 qc_files_read(QcFiles *files, uint64_t log, uint64_t file, uint64_t position, void *buf,
 			  size_t len, QcError *err)
 {

@@ -41,6 +41,10 @@ extern QcStatus qc_files_get(QcFiles *files, uint64_t log, uint64_t file, bool w
 extern void qc_files_forget(QcFiles *files, uint64_t log, uint64_t file);
 extern void qc_files_close(QcFiles *files);
 
+/* Size of a log file.	write: as qc_files_get, for those who go on to write. */
+extern QcStatus qc_files_size(QcFiles *files, uint64_t log, uint64_t file, bool write,
+							  uint64_t *size, QcError *err);
+
 /* Positioned read of exactly len bytes; QC_SHORT when the file ends before. Errors name the file. */
 extern QcStatus qc_files_read(QcFiles *files, uint64_t log, uint64_t file, uint64_t position,
 							  void *buf, size_t len, QcError *err);

@@ -45,12 +45,6 @@ typedef struct Hop
 static QcStatus
 hop_open(Hop *hop, QcReadCache *cache, uint64_t log, uint64_t file, QcError *err)
 {
-	const QcIo *io = cache->files->io;
-	char		path[QC_PATH_MAX];
-	QcHandle	handle;
-	QcStatus	status;
-	int			rc;
-
 	memset(hop, 0, sizeof(*hop));
 	hop->cache = cache;
 	hop->log = log;
@@ -59,14 +53,7 @@ hop_open(Hop *hop, QcReadCache *cache, uint64_t log, uint64_t file, QcError *err
 		cache->hop = cache->alloc(cache->alloc_context, HOP_WINDOW);
 	if (cache->hop == NULL)
 		return no_memory(err);
-	status = qc_files_get(cache->files, log, file, false, &handle, err);
-	if (status != QC_OK)
-		return status;
-	rc = io->size(io->context, handle, &hop->file_size);
-	if (rc == 0)
-		return QC_OK;
-	qc_path_file(path, cache->files->layout, log, file, "qlog");
-	return qc_error_sys(err, rc, path, "could not get the size of log file");
+	return qc_files_size(cache->files, log, file, false, &hop->file_size, err);
 }
 
 /* A few bytes in place; NULL in *bytes when the file ends before. */
@@ -359,11 +346,9 @@ static bool
 ends_at(QcFiles *files, uint64_t log, uint64_t file, uint64_t length)
 {
 	uint8_t		next[4];
-	QcHandle	handle;
 	uint64_t	size = 0;
 
-	if (qc_files_get(files, log, file, false, &handle, NULL) != QC_OK ||
-		files->io->size(files->io->context, handle, &size) != 0 ||
+	if (qc_files_size(files, log, file, false, &size, NULL) != QC_OK ||
 		length < QC_FILE_HEADER_SIZE || length > size)
 		return false;
 	return size - length < sizeof(next) ||

@@ -112,22 +112,6 @@ drop_derived(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
 	return QC_OK;
 }
 
-static QcStatus
-file_size(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t *size, QcError *err)
-{
-	const QcIo *io = rc->r->files->io;
-	char		path[QC_PATH_MAX];
-	QcHandle	handle;
-	QcStatus	status = qc_files_get(rc->r->files, log, file, true, &handle, err);
-	int			error;
-
-	if (status != QC_OK)
-		return status;
-	error = io->size(io->context, handle, size);
-	qc_path_file(path, rc->r->files->layout, log, file, "qlog");
-	return error == 0 ? QC_OK : qc_error_sys(err, error, path, "could not get the size of log file");
-}
-
 /* Where the last byte that is not zero ends; `from` when there is none behind it. */
 static QcStatus
 content_end(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, uint64_t size,
@@ -235,7 +219,7 @@ cut_file(QcRecovery *rc, uint64_t log, uint64_t file, uint64_t from, QcError *er
 	uint64_t	size = 0;
 	uint64_t	end;
 	int			error;
-	QcStatus	status = file_size(rc, log, file, &size, err);
+	QcStatus	status = qc_files_size(rc->r->files, log, file, true, &size, err);
 
 	if (status == QC_OK)
 		status = content_end(rc, log, file, from, size, &end, err);
@@ -289,7 +273,7 @@ measure_file(QcRecovery *rc, uint64_t log, uint64_t file, bool *blank, uint64_t 
 {
 	uint64_t	size = 0;
 	uint64_t	end = 0;
-	QcStatus	status = file_size(rc, log, file, &size, err);
+	QcStatus	status = qc_files_size(rc->r->files, log, file, true, &size, err);
 
 	if (status == QC_OK)
 		status = content_end(rc, log, file, QC_FILE_HEADER_SIZE, size, &end, err);

@@ -33,16 +33,11 @@ prepare_file(QcRecovery *rc, uint64_t log, uint64_t file, bool blank, uint64_t *
 	uint8_t		bytes[QC_FILE_HEADER_SIZE];
 	QcIoSlice	slice = {bytes, sizeof(bytes)};
 	QcHandle	handle;
-	QcStatus	status = qc_files_get(rc->r->files, log, file, true, &handle, err);
+	QcStatus	status = qc_files_size(rc->r->files, log, file, true, size, err);
 	int			error;
 
-	if (status != QC_OK)
+	if (status != QC_OK || !blank)
 		return status;
-	error = io->size(io->context, handle, size);
-	if (error != 0)
-		return io_error(rc, log, file, error, "could not get the size of log file", err);
-	if (!blank)
-		return QC_OK;
 	if (*size >= QC_FILE_HEADER_SIZE)
 	{
 		status = qc_files_read(rc->r->files, log, file, 0, bytes, sizeof(bytes), err);
@@ -57,6 +52,9 @@ prepare_file(QcRecovery *rc, uint64_t log, uint64_t file, bool blank, uint64_t *
 		file, QC_FIRST_SEQ_AHEAD
 	};
 	qc_file_header_encode(bytes, &header);
+	status = qc_files_get(rc->r->files, log, file, true, &handle, err);
+	if (status != QC_OK)
+		return status;
 	error = io->write(io->context, handle, &slice, 1, 0);
 	if (error == 0)
 		error = io->sync(io->context, handle);
@@ -87,14 +85,19 @@ settle_ahead(QcRecovery *rc, QcLog *log, const uint64_t *files, uint32_t n, QcEr
 	return status;
 }
 
+static QcStatus
+list_files(QcRecovery *rc, const QcLogTail *tail, uint64_t **files, uint32_t *n, QcError *err)
+{
+	return qc_dir_files(rc->r->files->io, rc->r->files->layout, tail->log, files, n, err);
+}
+
 /* The files of one log. */
 static QcStatus
 settle_log(QcRecovery *rc, const QcLogTail *tail, QcLog *log, QcError *err)
 {
 	uint64_t   *files;
 	uint32_t	n;
-	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, tail->log, &files, &n,
-									  err);
+	QcStatus	status = list_files(rc, tail, &files, &n, err);
 
 	if (status != QC_OK)
 		return status;
@@ -203,8 +206,7 @@ sync_log(QcRecovery *rc, const QcLogTail *tail, QcError *err)
 {
 	uint64_t   *files;
 	uint32_t	n;
-	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, tail->log, &files, &n,
-									  err);
+	QcStatus	status = list_files(rc, tail, &files, &n, err);
 
 	if (status != QC_OK)
 		return status;

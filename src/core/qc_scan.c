@@ -76,22 +76,9 @@ window(QcScan *scan, uint64_t position, size_t len, const uint8_t **bytes, QcErr
 static QcStatus
 enter(QcScan *scan, uint32_t at, QcError *err)
 {
-	const QcIo *io = scan->files->io;
-	char		path[QC_PATH_MAX];
-	QcHandle	handle;
-	QcStatus	status;
-	int			rc;
-
 	scan->at = at;
 	scan->buf_len = 0;
-	status = qc_files_get(scan->files, scan->log, qc_scan_file(scan), false, &handle, err);
-	if (status != QC_OK)
-		return status;
-	rc = io->size(io->context, handle, &scan->file_size);
-	if (rc == 0)
-		return QC_OK;
-	path_of(scan, path);
-	return qc_error_sys(err, rc, path, "could not get the size of log file");
+	return qc_files_size(scan->files, scan->log, qc_scan_file(scan), false, &scan->file_size, err);
 }
 
 /* Is everything from position to the end of the current file zero? */
