@@ -211,6 +211,7 @@ lead_group(uint64 seq, QcRef open)
 	if (qc_ring_durable(qlog_ring) < seq)
 	{
 		delay_commit();
+		qlog_leader_gather();
 		QLOG_STOP("before-flush");
 		lead(seq, &work);
 	}

@@ -18,6 +18,9 @@
 
 #define LEADING			UINT32_C(0x80000000)
 #define SETTLED_AT_ONCE 32		/* entries settled in one hold of the state lock */
+#define GATHER_STEP_US	100
+#define GATHER_SHARE	4		/* the fourth part of the time of a sync is what gathering may take */
+#define GATHER_SKIP_MAX 63
 
 enum
 {
@@ -39,7 +42,13 @@ typedef struct Follower
 typedef struct Followers
 {
 	pg_atomic_uint32 word;		/* newest listed process + 1, and LEADING */
-	uint32		unused[15];
+
+	/* Who leads: */
+	uint32		party;			/* the last leader, its followers, and those it left */
+	uint32		skip;			/* leaders that do not gather, since it did not pay */
+	uint32		skipped;		/* how many of them it were the last time */
+	int64		sync_us;		/* time of a sync, averaged; 0 = not known */
+	uint32		unused[10];
 	Follower	followers[FLEXIBLE_ARRAY_MEMBER];
 } Followers;
 
@@ -61,6 +70,8 @@ qlog_leader_init(void *block, bool fresh)
 	if (!fresh)
 		return;
 	pg_atomic_init_u32(&list->word, 0);
+	list->party = list->skip = list->skipped = 0;
+	list->sync_us = 0;
 	for (int i = 0; i < MaxBackends; i++)
 		pg_atomic_init_u32(&list->followers[i].state, DONE);
 }
@@ -123,6 +134,49 @@ qlog_leader_join(uint64 seq, QcRef open)
 	return QLOG_FLUSH_DURABLE;
 }
 
+/* Entries reserved and not durable.	The seq may be stale, which only ends a wait too early or too late. */
+static uint64
+entries_waiting(void)
+{
+	return *(volatile uint64 *) &qlog_state->seq - qc_ring_durable(qlog_ring);
+}
+
+/* The wait paid when the group grew by at least twice the share of a sync that it took; else do without it for a while. */
+static void
+judge_gathering(uint64 before, uint64 after, int64 us)
+{
+	if ((int64) (after - before) * list->sync_us >= 2 * (int64) before * us)
+		list->skipped = 0;
+	else
+		list->skip = list->skipped = Min(2 * list->skipped + 1, GATHER_SKIP_MAX);
+}
+
+void
+qlog_leader_gather(void)
+{
+	int64		limit = list->sync_us / GATHER_SHARE;
+	int64		us = 0;
+	uint64		before = entries_waiting();
+	uint64		now = before;
+	uint64		last = 0;
+	int64		start;
+
+	if (list->skip > 0)
+		list->skip--;
+	else if (now > 0 && now < list->party && limit >= GATHER_STEP_US)
+	{
+		start = qlog_monotonic();
+		while (now < list->party && now > last && us < limit)
+		{
+			pg_usleep(GATHER_STEP_US);
+			last = now;
+			now = entries_waiting();
+			us = qlog_monotonic() - start;
+		}
+		judge_gathering(before, now, us);
+	}
+}
+
 /* Tell a process that is not listed any more; from then on its entry belongs to it again. */
 static void
 wake(uint32 number, uint32 state)
@@ -132,10 +186,11 @@ wake(uint32 number, uint32 state)
 	PGSemaphoreUnlock(ProcGlobal->allProcs[number - 1].sem);
 }
 
-/* Take everybody off the list and divide them: durable now, or not. */
-static void
+/* Take everybody off the list and divide them: durable now, or not.	Returns how many there are. */
+static uint32
 divide(uint64 durable, uint32 *covered, uint32 *others)
 {
+	uint32		n = 0;
 	uint32		number = pg_atomic_exchange_u32(&list->word, LEADING) & ~LEADING;
 
 	while (number != 0)
@@ -147,7 +202,9 @@ divide(uint64 durable, uint32 *covered, uint32 *others)
 		follower->next = *half;
 		*half = number;
 		number = next;
+		n++;
 	}
+	return n;
 }
 
 /* List them again. */
@@ -169,16 +226,19 @@ put_back(uint32 first)
 
 /* Lead no more; returns those whose entries are durable, who are not listed any more. */
 static uint32
-end_office(void)
+end_office(const QlogFlushWork *work)
 {
 	uint32		covered = 0;
 
+	list->party = 1;
+	if (work->us > 0)
+		list->sync_us = list->sync_us == 0 ? work->us : (3 * list->sync_us + work->us) / 4;
 	for (;;)
 	{
 		uint32		others = 0;
 		uint32		expected = LEADING;
 
-		divide(qc_ring_durable(qlog_ring), &covered, &others);
+		list->party += divide(qc_ring_durable(qlog_ring), &covered, &others);
 		if (others != 0)
 		{
 			/* It must not look before nobody leads, or it would list itself and nobody wake it. */
@@ -217,7 +277,7 @@ count(const QlogFlushWork *work)
 void
 qlog_leader_end(QcRef open, const QlogFlushWork *work)
 {
-	uint32		covered = end_office();
+	uint32		covered = end_office(work);
 	bool		first = true;
 
 	while (first || covered != 0)

@@ -37,6 +37,13 @@ typedef struct QlogFlushWork
 extern QlogFlushRole qlog_leader_join(uint64 seq, QcRef open);
 
 /*
+ * Before it writes and syncs, the leader waits a moment for those who were awake or listed when the last leader ended and have
+ * nothing filled yet, while they come one after the other, if a sync takes so long that this pays.  Otherwise clients fall
+ * into two groups that sync in turns, each waiting for the other's sync.
+ */
+extern void qlog_leader_gather(void);
+
+/*
  * The leader has published what is durable: end its office, settle its own entry (open, 0 = none) and those of its
  * followers, count, wake.	Never raises.
  */
