@@ -15,6 +15,8 @@
 #include "qlog_guc.h"
 #include "qlog_hold.h"
 
+#include "../core/qc_record.h"
+
 #define CONTEXT_SIZE	32768	/* kept between transactions */
 #define CHUNK_MIN		4096
 #define CHUNK_MAX		(1024 * 1024)
@@ -54,6 +56,7 @@ typedef struct Level
 	uint32		ngroups;
 	uint32		nholds;
 	uint64		bytes;
+	uint64		effect_bytes;
 	Mark		frames;
 	Mark		hashes;
 } Level;
@@ -227,6 +230,7 @@ enter(void)
 	level->ngroups = qlog_stage.ngroups;
 	level->nholds = qlog_hold_count();
 	level->bytes = qlog_stage.bytes;
+	level->effect_bytes = qlog_stage.effect_bytes;
 	level->frames = arena_mark(&frames);
 	level->hashes = arena_mark(&hashes);
 	nlevels++;
@@ -239,9 +243,29 @@ qlog_stage_enter(void)
 	return enter()->nholds;
 }
 
-/* Enter the current level with `bytes` more to be staged. */
+/*
+ * Would the record that holds the transaction's effects still fit into half a log file with this many bytes of them?  Pushes
+ * to one partition have one effect together, so those are counted up to the most partitions that there may be.
+ */
+static void
+check_entry(uint64 effect_bytes)
+{
+	uint64		append = qc_effect_size(QC_EFFECT_APPEND, NULL, 0) + sizeof(uint64);
+	uint64		rest = QC_RECORD_HEADER_SIZE + QC_ENTRY_HEAD_SIZE(1) +
+		Min(qlog_stage.nops, QC_ENTRY_PARTITIONS_MAX) * append;
+
+	if (rest + qlog_stage.effect_bytes + effect_bytes <= qlog_segment_bytes() / 2)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("transaction has too much queue work"),
+			 errdetail("Its log entry would not fit into half a log file of %d MB.", qlog_segment_size),
+			 errhint("Commit more often, or raise \"qlog.segment_size\".")));
+}
+
+/* Enter the current level with `bytes` more to be staged, some of them effects. */
 static Level *
-enter_with(uint64 bytes)
+enter_with(uint64 bytes, uint64 effect_bytes)
 {
 	Level	   *level = enter();
 	uint64		limit = (uint64) qlog_max_transaction_bytes * 1024;
@@ -252,7 +276,26 @@ enter_with(uint64 bytes)
 				 errmsg("transaction has too much queue work"),
 				 errdetail("It would exceed %d kB.", qlog_max_transaction_bytes),
 				 errhint("Commit more often, or raise \"qlog.max_transaction_bytes\".")));
+	if (effect_bytes > 0)
+		check_entry(effect_bytes);
 	return level;
+}
+
+/* A record of this message alone must fit into half a log file, as none spans two.	 Returns the size of its frame. */
+static uint64
+check_frame(const QcMessage *message)
+{
+	uint64		size = qc_frame_size(message);
+	uint64		record = qc_record_size(QC_KIND_SOLO, 1, size);
+
+	if (record > qlog_segment_bytes() / 2)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("message is too large"),
+				 errdetail("Its record of %llu bytes would not fit into half a log file of %d MB.",
+						   (unsigned long long) record, qlog_segment_size),
+				 errhint("Consider raising \"qlog.segment_size\".")));
+	return size;
 }
 
 /* A new operation at the end of the list, zeroed. */
@@ -334,8 +377,9 @@ put_message(QcOp *op, const QcMessage *message, size_t size)
 static void
 stage_message(const QlogTarget *target, const QcMessage *message, bool moved)
 {
-	uint64		size = qc_frame_size(message);
-	Level	   *level = enter_with(size + QC_HASH_SIZE);
+	uint64		size = check_frame(message);
+	uint64		effect = target->lane == 0 ? 0 : qc_effect_size(QC_EFFECT_DELAY, NULL, 1);
+	Level	   *level = enter_with(size + QC_HASH_SIZE, effect);
 	QcOp	   *op = open_push(level, target, moved, size);
 
 	Assert(size > 0);
@@ -344,7 +388,10 @@ stage_message(const QlogTarget *target, const QcMessage *message, bool moved)
 		op = add_push(target);
 		op->moved = moved;
 	}
+	else if (effect > 0)
+		effect = qc_effect_size(QC_EFFECT_DELAY, NULL, 1) - qc_effect_size(QC_EFFECT_DELAY, NULL, 0);
 	put_message(op, message, size);
+	qlog_stage.effect_bytes += effect;
 }
 
 void
@@ -374,10 +421,11 @@ add_done(uint64 lease, uint64 partition, uint64 first, uint32 count)
 void
 qlog_stage_dedup(const QlogTarget *target, const QcMessage *message, const uint8 *hash, bool strict)
 {
-	uint64		size = qc_frame_size(message);
+	uint64		size = check_frame(message);
+	uint64		effect = target->lane == 0 ? 0 : qc_effect_size(QC_EFFECT_DELAY, NULL, 1);
 	QlogDedup  *dedup;
 
-	(void) enter_with(size + QC_HASH_SIZE + sizeof(QlogDedup));
+	(void) enter_with(size + QC_HASH_SIZE + sizeof(QlogDedup), effect);
 	qlog_stage.dedups = grow(qlog_stage.dedups, qlog_stage.ndedups, &qlog_stage.maxdedups,
 							 sizeof(QlogDedup), 8);
 	put_message(add_push(target), message, size);
@@ -391,16 +439,18 @@ qlog_stage_dedup(const QlogTarget *target, const QcMessage *message, const uint8
 	memcpy(dedup->hash, hash, QC_HASH_SIZE);
 	memcpy(dedup->id, message->id, QC_ID_SIZE);
 	qlog_stage.bytes += sizeof(QlogDedup);
+	qlog_stage.effect_bytes += effect;
 }
 
 void
 qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *message)
 {
-	uint64		size = qc_frame_size(message);
+	uint64		size = check_frame(message);
+	uint64		effect = qc_effect_size(QC_EFFECT_DEAD, dead, 0);
 	QcOp	   *op;
 	uint8	   *reason;
 
-	(void) enter_with(size + QC_HASH_SIZE + dead->reason.len);
+	(void) enter_with(size + QC_HASH_SIZE + dead->reason.len, effect);
 	add_done(dead->lease, dead->partition, dead->position, 1);
 	op = add_op(lane->queue, QC_OP_DEAD);
 	op->partition = lane->partition;
@@ -412,6 +462,7 @@ qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *mes
 		memcpy(reason, dead->reason.bytes, dead->reason.len);
 	op->dead.reason.bytes = reason;
 	qlog_stage.bytes += dead->reason.len;
+	qlog_stage.effect_bytes += effect;
 	put_message(op, message, size);
 }
 
@@ -422,11 +473,12 @@ add_effect(uint64 queue, size_t size)
 	QcOp	   *op;
 	QcWriter	w;
 
-	(void) enter_with(size);
+	(void) enter_with(size, size);
 	op = add_op(queue, QC_OP_EFFECT);
 	op->effect_len = size;
 	op->effect = arena_take(&frames, size);
 	qlog_stage.bytes += size;
+	qlog_stage.effect_bytes += size;
 	qc_writer_init(&w, unconstify(uint8 *, op->effect), size);
 	return w;
 }
@@ -540,7 +592,7 @@ qlog_stage_ack(uint64 lease, uint64 group, const QcAckItem *ranges, uint32 nrang
 void
 qlog_stage_repeated(uint64 lease)
 {
-	(void) enter_with(sizeof(QlogDone));
+	(void) enter_with(sizeof(QlogDone), 0);
 	add_done(lease, 0, 0, 0);
 	qlog_stage.bytes += sizeof(QlogDone);
 }
@@ -550,7 +602,7 @@ qlog_stage_change(QlogChangeKind kind, const QlogQueue *queue, uint64 partition,
 {
 	QlogChange *change;
 
-	(void) enter_with(sizeof(QlogChange));
+	(void) enter_with(sizeof(QlogChange), 0);
 	qlog_stage.changes = grow(qlog_stage.changes, qlog_stage.nchanges, &qlog_stage.maxchanges,
 							  sizeof(QlogChange), 4);
 	change = &qlog_stage.changes[qlog_stage.nchanges++];
@@ -620,7 +672,7 @@ qlog_stage_group(QlogGroupChangeKind kind, uint64 queue, uint64 group, bool own,
 {
 	QlogGroupChange *change;
 
-	(void) enter_with(sizeof(QlogGroupChange));
+	(void) enter_with(sizeof(QlogGroupChange), 0);
 	qlog_stage.groups = grow(qlog_stage.groups, qlog_stage.ngroups, &qlog_stage.maxgroups,
 							 sizeof(QlogGroupChange), 4);
 	change = &qlog_stage.groups[qlog_stage.ngroups++];
@@ -718,6 +770,7 @@ qlog_stage_subabort(int nest_level)
 	qlog_stage.nchanges = level->nchanges;
 	qlog_stage.ngroups = level->ngroups;
 	qlog_stage.bytes = level->bytes;
+	qlog_stage.effect_bytes = level->effect_bytes;
 	arena_cut(&frames, level->frames);
 	arena_cut(&hashes, level->hashes);
 	qlog_hold_abort(level->nholds);

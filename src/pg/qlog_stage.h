@@ -144,6 +144,7 @@ typedef struct QlogStage
 	uint32		ngroups;
 	uint32		maxgroups;
 	uint64		bytes;			/* of frames, hashes and effects */
+	uint64		effect_bytes;	/* of effects, without those of plain pushes */
 	bool		closed;			/* the plan is built: nothing more can be staged */
 } QlogStage;
 
@@ -156,8 +157,8 @@ extern MemoryContext qlog_stage_context(void);
 extern void *qlog_stage_alloc(size_t size);
 
 /*
- * All of these may raise 54000 when qlog.max_transaction_bytes would be exceeded, and 25000 when the transaction has
- * passed its PRE_COMMIT.	They copy what they are given.
+ * All of these may raise 54000 when qlog.max_transaction_bytes would be exceeded, or when a record of the transaction would
+ * not fit into half a log file, and 25000 when the transaction has passed its PRE_COMMIT.	They copy what they are given.
  */
 extern void qlog_stage_message(const QlogTarget *target, const QcMessage *message);
 

@@ -387,6 +387,19 @@ log_ready(const QcRecover *recover, int64 began)
 					recover->cut_bytes)));
 }
 
+/* A message must fit into half a log file (qlog_stage.c), whatever the other setting says. */
+static void
+compare_limits(void)
+{
+	if ((uint64) qlog_max_message_size * 1024 <= qlog_segment_bytes() / 2)
+		return;
+	ereport(LOG,
+			(errmsg("qlog: messages are limited to less than %d kB", qlog_segment_size * 1024 / 2),
+			 errdetail("\"qlog.max_message_size\" is %d kB, but a message must fit into half a log file of %d MB.",
+					   qlog_max_message_size, qlog_segment_size),
+			 errhint("Raise \"qlog.segment_size\", or lower \"qlog.max_message_size\".")));
+}
+
 /* Directories that this start has retired, unfinished creations among them.  What cannot go now goes at the next start. */
 static void
 sweep_retired(QcLayout layout)
@@ -442,6 +455,9 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	if (status == QC_OK)
 		status = rebuild_dedups(worker, err);
 	if (status == QC_OK)
+	{
 		log_ready(&recover, began);
+		compare_limits();
+	}
 	return status;
 }

@@ -100,4 +100,46 @@ use Test::More;
 	$node->stop;
 }
 
+# What can never fit into a log file is refused by the call, not by the COMMIT.
+{
+	my $node = QlogNode->started('files', conf => [ "qlog.segment_size = '1MB'" ]);
+	my $half = 512 * 1024;
+	my ($rc, $out, $err);
+
+	ok($node->log_contains('messages are limited to less than 512 kB'), 'the start says which limit counts');
+	$node->sql("select queue_create('q'); create table t(n int)");
+
+	# Every way to push: as JSON, with a dedup id, with headers, delayed, in a batch.
+	foreach my $call (
+		'queue_push(%s, %s)',
+		"queue_push(%s, %s, dedup_id => 'd')",
+		"queue_push(%s, '1', headers => %s::json)",
+		"queue_push(%s, %s, deliver_at => now() + interval '1 hour')",
+		'queue_push_batch(%s, array[%s])')
+	{
+		my $push = sub { return sprintf "select count(*) from $call;", "'q'", "to_json(repeat('x', $_[0] - 2))::text" };
+
+		($rc, $out, $err) = $node->psql('postgres',
+			"begin; insert into t values (1); savepoint s; \\set VERBOSITY verbose\n" . $push->($half)
+			  . " rollback to s; insert into t values (2); commit;", on_error_stop => 0);
+		like($err, qr/ERROR:  54000: message is too large\nDETAIL:  Its record of \d+ bytes would not fit into half a log file of 1 MB\.\nHINT:  Consider raising "qlog\.segment_size"\./,
+			"half a log file, $call: refused by the call");
+		is($node->sqlstate($push->($half - 200)), undef, "a little less, $call: fits");
+	}
+	is($node->sql('select count(*) from t'), '10', 'and the transactions went on');
+	is($node->sql("select pushed || ' ' || delayed from qlog_stat_queues where queue = 'q'"), '5 1', 'what was refused left nothing');
+
+	# The entry of a transaction: delayed messages have an effect each when their times differ.
+	my $delayed = "select count(queue_push('q', '1', deliver_at => now() + i * interval '1 minute')) from generate_series(1, %d) i;";
+	($rc, $out, $err) = $node->psql('postgres',
+		"begin; savepoint s; \\set VERBOSITY verbose\n" . sprintf($delayed, 20000) . ' rollback to s; ' . sprintf($delayed, 5000) . ' commit;',
+		on_error_stop => 0);
+	like($err, qr/ERROR:  54000: transaction has too much queue work\nDETAIL:  Its log entry would not fit into half a log file of 1 MB\.\nHINT:  Commit more often, or raise "qlog\.segment_size"\./,
+		'an entry that does not fit: refused by the call');
+	is($node->sql("select delayed from qlog_stat_queues where queue = 'q'"), '5001', 'a smaller one after a savepoint is committed');
+	is($node->sqlstate("select count(queue_push('q', '1', deliver_at => now() + interval '1 day')) from generate_series(1, 40000)"), undef,
+		'messages of one time have one effect');
+	$node->stop;
+}
+
 done_testing();
