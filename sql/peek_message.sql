@@ -30,6 +30,23 @@ BEGIN;
 SELECT queue_create('own');
 SELECT count(*) FROM queue_peek_message('own', :'a');
 ROLLBACK;
+-- Delayed: not before COMMIT, then with the partition that it will enter; once, wherever it is; not when it was cancelled.
+BEGIN;
+SELECT queue_push('two', '"later"', 'p', 'order 1', '{"h": 2}', clock_timestamp() + '1 h') AS f \gset
+SELECT count(*) FROM queue_peek_message('two', :'f');
+COMMIT;
+SELECT message_id = :'f' AS same, partition, "position", attempt, payload, headers, dedup_id, pushed_at <= now() + '1 s' AS at FROM queue_peek_message('two', :'f');
+SELECT count(*) FROM queue_peek_message('one', :'f');
+SELECT queue_cancel('two', :'f');
+SELECT count(*) FROM queue_peek_message('two', :'f');
+BEGIN;
+SELECT queue_push('two', '"never"', deliver_at => clock_timestamp() + '1 h') AS g \gset
+ROLLBACK;
+SELECT count(*) FROM queue_peek_message('two', :'g');
+SELECT queue_push('two', '"soon"', 'soon', deliver_at => clock_timestamp() + '100 ms') AS h \gset
+SELECT array_agg(payload::text) FROM queue_peek_message('two', :'h');
+DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM queue_peek('two', 'soon')) LOOP PERFORM pg_sleep(0.01); END LOOP; END $$;
+SELECT message_id = :'h' AS same, partition, "position", attempt, payload FROM queue_peek_message('two', :'h');
 -- In a read-only transaction.
 BEGIN READ ONLY;
 SELECT payload FROM queue_peek_message('two', :'c');

@@ -184,7 +184,7 @@ RETURNS TABLE (message_id uuid, partition text, "position" bigint, attempt int, 
                dedup_id text, pushed_at timestamptz)
 AS 'MODULE_PATHNAME', 'queue_peek_message' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
 COMMENT ON FUNCTION queue_peek_message(text, uuid) IS
-'Shows one message of the queue by its id, done or not, as long as it is kept; no row when there is none. attempt: NULL when the default group is done with it. Searches the log from the time on at which the id was made: quick for a young message, a walk over all younger ones for an id that is not there. Allowed in read-only transactions. Errors: 42704, 42501, 22004 NULL argument, XX001 damaged file.';
+'Shows one message of the queue by its id, done or not, as long as it is kept; no row when there is none. attempt: NULL when the default group is done with it. position: NULL while the message is delayed; partition is then the one that it will enter. Searches the log from the time on at which the id was made: quick for a young message, a walk over all younger ones for an id that is not there. Allowed in read-only transactions. Errors: 42704, 42501, 22004 NULL argument, XX001 damaged file.';
 
 CREATE FUNCTION queue_transaction(operations jsonb) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'queue_transaction' LANGUAGE C VOLATILE PARALLEL UNSAFE;

@@ -5,6 +5,7 @@
  * There is no index of ids.  An id tells when it was made (UUIDv7), and a record when it was written, which is later:
  * only records from then on are asked, first by the hashes that stand in front of their messages; a message with a dedup
  * id is hashed by that one, so a second walk looks into the messages themselves.  No lock is held while files are read.
+ * A delayed message is found in its lane until it has entered its partition.
  */
 #include "postgres.h"
 
@@ -20,6 +21,7 @@
 #include "qlog_uuid.h"
 
 #include "../core/qc_cursor.h"
+#include "../core/qc_lane.h"
 #include "../core/qc_purge.h"
 
 /* Arguments. */
@@ -45,12 +47,54 @@ typedef struct Search
 	char		partition[QLOG_NAME_MAX];
 	uint16		partition_len;
 	bool		done;			/* by the default group: its attempts are not known any more */
+	bool		delayed;		/* it has no position yet */
 } Search;
 
-/*
- * Is this a message of the queue that everybody may see?  Notes its place, its attempts (of the default group) and the
- * name of its partition.
- */
+/* State lock. */
+static void
+note_partition_name(Search *search, const QcPartition *partition)
+{
+	search->partition_len = partition->name_len;
+	memcpy(search->partition, qc_name_at(qlog_state, partition->name), partition->name_len);
+}
+
+/* Notes the attempts of a message: those of the default group.	State lock. */
+static void
+note_attempts(Search *search, const QcQueue *queue, const QcPartition *partition, uint64 position)
+{
+	QcGroup    *group = qc_group_default(qlog_state, queue);
+	QcCursor   *cursor = group == NULL ? NULL : qc_cursor_of(qlog_state, partition, group);
+	QcSlot	   *slot = cursor == NULL ? NULL : qc_cursor_slot(qlog_state, cursor, position);
+
+	search->spot.attempt = slot == NULL ? 0 : slot->attempt;
+	search->done = slot == NULL && cursor != NULL && cursor->fetch != QC_UNSET &&
+		position < cursor->fetch;
+}
+
+/* Does the message wait in the delay lane, committed?	Notes the partition that it will enter.  State lock. */
+static bool
+is_delayed(Search *search, const QcPartition *lane, uint64 position)
+{
+	QcLaneItem *item = qc_lane_find(qlog_state, lane, position);
+	QcPartition *target = item == NULL || item->state != QC_LANE_ITEM_LIVE ? NULL :
+		qc_partition_by_id(qlog_state, item->target);
+
+	if (target == NULL)
+		return false;
+	search->delayed = true;
+	note_partition_name(search, target);
+	return true;
+}
+
+/* Is the message there, for everybody to see?	State lock. */
+static bool
+is_settled(const QcPartition *partition, uint64 position)
+{
+	return position >= qc_partition_start(qlog_state, partition) && position < partition->stable &&
+		qc_skip_aborted(qlog_state, partition, position) == position;
+}
+
+/* Is this a message of the queue that everybody may see?  Notes its place and what is known of it. */
 static bool
 is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocation *location)
 {
@@ -61,23 +105,21 @@ is_visible(Search *search, uint64 partition_id, uint64 position, const QcLocatio
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	partition = qc_partition_by_id(qlog_state, partition_id);
 	queue = partition == NULL ? NULL : QC_AT(qlog_state, QcQueue, partition->queue);
-	if (queue != NULL && queue->id == search->queue.id && partition->lane == QC_LANE_NONE &&
-		position >= qc_partition_start(qlog_state, partition) && position < partition->stable &&
-		qc_skip_aborted(qlog_state, partition, position) == position)
+	if (queue == NULL || queue->id != search->queue.id)
+		visible = false;
+	else if (partition->lane == QC_LANE_DELAY)
+		visible = is_delayed(search, partition, position);
+	else if (partition->lane == QC_LANE_NONE && is_settled(partition, position))
 	{
-		QcGroup    *group = qc_group_default(qlog_state, queue);
-		QcCursor   *cursor = group == NULL ? NULL : qc_cursor_of(qlog_state, partition, group);
-		QcSlot	   *slot = cursor == NULL ? NULL : qc_cursor_slot(qlog_state, cursor, position);
-
 		visible = true;
+		note_partition_name(search, partition);
+		note_attempts(search, queue, partition, position);
+	}
+	if (visible)
+	{
 		search->spot.partition = partition_id;
 		search->spot.position = position;
 		search->spot.location = *location;
-		search->spot.attempt = slot == NULL ? 0 : slot->attempt;
-		search->done = slot == NULL && cursor != NULL && cursor->fetch != QC_UNSET &&
-			position < cursor->fetch;
-		search->partition_len = partition->name_len;
-		memcpy(search->partition, qc_name_at(qlog_state, partition->name), partition->name_len);
 	}
 	LWLockRelease(&qlog_shared->state_lock);
 	return visible;
@@ -183,6 +225,7 @@ queue_peek_message(PG_FUNCTION_ARGS)
 		qlog_message_row(&search->spot, &message, created_at,
 						 (QlogName) {search->partition, search->partition_len}, values, nulls);
 		nulls[QLOG_COLUMN_ATTEMPT] = search->done;
+		nulls[QLOG_COLUMN_POSITION] = search->delayed;
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	PG_RETURN_NULL();
