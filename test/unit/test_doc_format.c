@@ -3,9 +3,10 @@
  *		doc/format.md against the encoder, so that the document cannot drift.
  *
  * Every fenced block "hex NAME" of the document must be the bytes of the example NAME, every example
- * must have its block, and the table of effects must be the list.  With --print the program writes
- * blocks and table as they should be, for pasting.
+ * must have its block, and the table of effects must be the list.  Rows of the checkpoint are examples too
+ * (doc_rows.h).  With --print the program writes blocks and table as they should be, for pasting.
  */
+#include "doc_rows.h"
 #include "sample.h"
 #include "unit.h"
 
@@ -112,6 +113,17 @@ check_effect(const void *argument)
 	compare(name, expected, sample_effect(kind, expected));
 }
 
+static void
+check_row(const void *argument)
+{
+	const DocRow *row = argument;
+	uint8_t		expected[SAMPLE_MAX];
+	size_t		len = doc_row(row, expected);
+
+	CHECK(len > 0);
+	compare(row->name, expected, len);
+}
+
 static int
 count_blocks(void)
 {
@@ -125,7 +137,7 @@ count_blocks(void)
 static void
 test_every_block_has_an_example(void)
 {
-	int			expected = 0;
+	int			expected = DOC_ROWS;
 
 	for (const Sample *s = samples; s->name != NULL; s++)
 		expected++;
@@ -218,6 +230,8 @@ print_all(void)
 		(void) snprintf(name, sizeof(name), "effect %s", qc_effect_name(*kind));
 		print_block(name, bytes, sample_effect(*kind, bytes));
 	}
+	for (int i = 0; i < DOC_ROWS; i++)
+		print_block(doc_rows[i].name, bytes, doc_row(&doc_rows[i], bytes));
 }
 
 int
@@ -238,6 +252,8 @@ main(int argc, char **argv)
 		(void) snprintf(name, sizeof(name), "effect %s", qc_effect_name(*kind));
 		unit_run_with(name, check_effect, kind);
 	}
+	for (int i = 0; i < DOC_ROWS; i++)
+		unit_run_with(doc_rows[i].name, check_row, &doc_rows[i]);
 	UNIT_RUN(test_every_block_has_an_example);
 	UNIT_RUN(test_table_of_effects);
 	free(document);
