@@ -291,7 +291,7 @@ COMMENT ON VIEW qlog_stat_workers IS
 CREATE FUNCTION qlog_files(OUT queue text, OUT file text, OUT bytes bigint, OUT live_bytes bigint, OUT records bigint,
                            OUT oldest timestamptz, OUT newest timestamptz, OUT state text, OUT held_by text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_files_view' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
-COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files.';
+COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files. Errors: 53200 out of memory.';
 CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
 COMMENT ON VIEW qlog_files IS
 'Log files of this database''s queues, and of the system log (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';

@@ -379,6 +379,46 @@ rule('no return or goto out of PG_TRY',
 	rule('each test that test/CASES.md names is there', @found);
 }
 
+# Errors: what is raised is what the contract and the COMMENTs say.
+{
+	my $server = `\${PG_CONFIG:-pg_config} --includedir-server`;
+	my (%sqlstate, %used, %comment, %functions, @undocumented, @unsaid, @unlisted);
+	my ($table) = text_of('doc/contract.md') =~ /^## Errors\n(.*)/ms;
+	my $sql = text_of('sql/qlog--1.0.sql');
+
+	chomp $server;
+	open(my $codes, '<', "$server/utils/errcodes.h") or die "cannot read $server/utils/errcodes.h: $!\n";
+	while (<$codes>)
+	{
+		$sqlstate{$1} = $2 =~ tr/A-Z0-9//cdr if /^#define (ERRCODE_\w+) MAKE_SQLSTATE\(([^)]*)\)/;
+	}
+	$comment{$1} .= " $2" while $sql =~ /COMMENT ON (?:FUNCTION|PROCEDURE) (\w+)\([^)]*\) IS\s*'((?:[^']|'')*)'/g;
+	push @{ $functions{ $2 // $1 } }, $1
+	  while $sql =~ /CREATE (?:FUNCTION|PROCEDURE) (\w+)\([^;]*?AS 'MODULE_PATHNAME'(?:, '(\w+)')?/gs;
+	foreach my $file (@pg)
+	{
+		my @own = map { $comment{$_} // () } map { @{ $functions{$_} || [] } } text_of($file) =~ /^PG_FUNCTION_INFO_V1\((\w+)\)/mg;
+
+		each_line(code_of($file), sub {
+			my ($line, $number) = @_;
+			foreach my $name ($line =~ /\b(ERRCODE_\w+)/g)
+			{
+				my $state = $sqlstate{$name} or die "unknown $name in $file\n";
+				push @undocumented, "$file:$number: $state" unless $state eq '00000' || $table =~ /\b$state\b/;
+				push @unsaid, "$file:$number: $state" if $file =~ m{/fn_} && !grep { /\b$state\b/ } @own;
+			}
+		});
+	}
+	foreach my $name (sort keys %comment)
+	{
+		push @unlisted, "$name: $_"
+		  foreach grep { $table !~ /\b$_\b/ } $comment{$name} =~ /\b((?:[02-4]\d|2[BD]|5[3-8]|22|XX)[0-9A-Z]{3})\b(?! bytes| groups)/g;
+	}
+	rule('each SQLSTATE that is raised stands in doc/contract.md', @undocumented);
+	rule('each SQLSTATE that a function raises stands in its COMMENT', @unsaid);
+	rule('each SQLSTATE of a COMMENT stands in doc/contract.md', @unlisted);
+}
+
 {
 	my %top = map { $_ => 1 } qw(Makefile README.md LICENSE qlog.control sql src expected test doc);
 	my %extra;
