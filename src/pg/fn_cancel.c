@@ -14,6 +14,7 @@
 #include "qlog_commit.h"
 #include "qlog_fetch.h"
 #include "qlog_lookup.h"
+#include "qlog_report.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_dedup.h"
@@ -140,19 +141,26 @@ queue_cancel(PG_FUNCTION_ARGS)
 	{
 		QcMessage	message;
 		int64_t		created_at;
+		QcError		err;
+		bool		lost;
 		uint8		hash[QC_HASH_SIZE];
 
 		CHECK_FOR_INTERRUPTS();
 		if (!find_candidate(&cancel))
 			continue;
 		qlog_write(cancel.seq);
-		qlog_fetch(&cancel.spot, &message, &created_at);
-		if (memcmp(message.id, id->data, QC_ID_SIZE) != 0)
+		lost = qlog_fetch_try(&cancel.spot, &message, &created_at, &err) != QC_OK;
+		if (lost && !qlog_fetch_lost(err.code))
+			qlog_report(ERROR, &err, "could not read a message");
+
+		/* Of one that cannot be read its hash is all that is left. */
+		if (!lost && memcmp(message.id, id->data, QC_ID_SIZE) != 0)
 			continue;
-		qc_frame_hash(&message, hash);
 		if (!submit(&cancel))
 			break;
-		if (message.dedup_len > 0)
+		if (!lost)
+			qc_frame_hash(&message, hash);
+		if (!lost && message.dedup_len > 0)
 			forget_dedup(&queue, &cancel, hash, id->data);
 		PG_RETURN_BOOL(true);
 	} while (cancel.lane != 0);

@@ -25,6 +25,8 @@
 #include "qlog_hold.h"
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
+#include "qlog_report.h"
+#include "qlog_unread.h"
 #include "qlog_uuid.h"
 #include "qlog_wait.h"
 
@@ -256,7 +258,8 @@ note_runs(Pop *pop)
 
 /*
  * How many of the messages that a pop would take now stay within max_bytes, one at least; 0 = there is none.  They are
- * read before anything is leased, so that none is charged with an attempt for being too large.
+ * read before anything is leased, so that none is charged with an attempt for being too large.  What cannot be read weighs
+ * nothing: that it is delivered is what brings it to the dead letters.
  */
 static uint32
 measure(Pop *pop)
@@ -280,10 +283,15 @@ measure(Pop *pop)
 	{
 		QcMessage	message;
 		int64_t		created_at;
+		QcError		err;
+		QcStatus	status;
 
 		CHECK_FOR_INTERRUPTS();
-		qlog_fetch(&pop->spots[n], &message, &created_at);
-		bytes += (uint64) message.data_len + message.headers_len;
+		status = qlog_fetch_try(&pop->spots[n], &message, &created_at, &err);
+		if (status == QC_OK)
+			bytes += (uint64) message.data_len + message.headers_len;
+		else if (!qlog_fetch_lost(status))
+			qlog_report(ERROR, &err, "could not read a message");
 		if (n > 0 && bytes > pop->max_bytes)
 			break;
 		n++;
@@ -487,55 +495,83 @@ wait_and_take(Pop *pop)
 	return taken;
 }
 
-/* Read the messages and put them as rows. */
+/*
+ * Read the messages and put them as rows.	Those that are returned stay in pop->spots, their ids in ids; the others are
+ * noted.
+ */
 static void
-return_rows(FunctionCallInfo fcinfo, const Pop *pop)
+put_rows(FunctionCallInfo fcinfo, Pop *pop, uint8 *ids, QlogUnread *unread)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const PopName *name = pop->names;
-	uint8	   *ids = palloc(pop->nspots * QC_ID_SIZE);
 	MemoryContext row = AllocSetContextCreate(CurrentMemoryContext, "queue_pop row",
 											  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(row);
 	Datum		values[COLUMN_COUNT];
 	bool		nulls[COLUMN_COUNT] = {false};
+	uint32		n = 0;
 
 	values[COLUMN_LEASE_ID] = Int64GetDatum((int64) pop->lease);
 	values[COLUMN_LEASED_UNTIL] =
 		TimestampTzGetDatum(qlog_timestamptz(pop->created_at + pop->lease_us));
 	for (uint32 i = 0; i < pop->nspots; i++)
 	{
+		const QlogSpot spot = pop->spots[i];
 		QcMessage	message;
 		int64_t		created_at;
+		QcError		err;
+		MemoryContext caller;
 
 		CHECK_FOR_INTERRUPTS();
-		qlog_fetch(&pop->spots[i], &message, &created_at);
-		memcpy(ids + (size_t) i * QC_ID_SIZE, message.id, QC_ID_SIZE);
-		if (name->partition != pop->spots[i].partition)
+		if (name->partition != spot.partition)
 			name++;
-		qlog_message_row(&pop->spots[i], &message, created_at, (QlogName) {name->text, name->len},
-						 values, nulls);
+		if (qlog_unread_before(unread, &spot))
+			continue;
+		if (qlog_fetch_try(&spot, &message, &created_at, &err) != QC_OK)
+		{
+			qlog_unread_note(unread, &pop->queue, &spot, &err);
+			continue;
+		}
+		caller = MemoryContextSwitchTo(row);
+		memcpy(ids + (size_t) n * QC_ID_SIZE, message.id, QC_ID_SIZE);
+		qlog_message_row(&spot, &message, created_at, (QlogName) {name->text, name->len}, values,
+						 nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		MemoryContextSwitchTo(caller);
 		MemoryContextReset(row);
+		pop->spots[n++] = spot;
 	}
-	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(row);
+	pop->nspots = n;
+}
+
+/* Return what was leased.	Messages that cannot be read are left out: an error only when there is nothing else. */
+static void
+return_rows(FunctionCallInfo fcinfo, Pop *pop)
+{
+	uint8	   *ids = palloc(pop->nspots * QC_ID_SIZE);
+	QlogUnread	unread = {0};
+
+	put_rows(fcinfo, pop, ids, &unread);
+	if (unread.n > 0)
+	{
+		qlog_unread_give_back(&unread, &pop->queue, pop->lease);
+		qlog_report(pop->nspots > 0 ? WARNING : ERROR, &unread.err,
+					pop->nspots > 0 ? "left out what could not be read" :
+					"could not read a message");
+	}
 	qlog_lease_remember(pop->lease, pop->spots, ids, pop->nspots);
 }
 
-/* Acknowledge the whole lease with the transaction. */
+/* Acknowledge with the transaction what is returned. */
 static void
 ack_at_commit(const Pop *pop)
 {
-	QcAckItem  *ranges = palloc(pop->nruns * sizeof(QcAckItem));
+	QlogLease	lease = {.nspots = pop->nspots, .spots = pop->spots};
+	QcAckItem  *ranges;
+	uint32		nranges;
 
-	for (uint32 i = 0; i < pop->nruns; i++)
-	{
-		ranges[i].partition = pop->runs[i].partition;
-		ranges[i].first = pop->runs[i].first;
-		ranges[i].count = pop->runs[i].count;
-	}
-	qlog_stage_ack(pop->lease, pop->group_id, ranges, pop->nruns);
+	ranges = qlog_lease_ranges(&lease, &nranges);
+	qlog_stage_ack(pop->lease, pop->group_id, ranges, nranges);
 }
 
 Datum

@@ -110,14 +110,6 @@ lost_letter(QlogDying *dying, const QcError *reading, QcMessage *message)
 	dying->cause = QC_DEAD_UNREADABLE;
 }
 
-/* Is the message lost for good, rather than out of reach for the moment? */
-static bool
-is_damage(QcStatus status)
-{
-	return status == QC_DAMAGED || status == QC_MISSING || status == QC_VERSION ||
-		status == QC_LIMIT;
-}
-
 /* Read one message and make its letter. */
 static QcStatus
 read_letter(const QlogDeaths *deaths, QlogDying *dying, QcMessage *message, QcError *err)
@@ -132,7 +124,7 @@ read_letter(const QlogDeaths *deaths, QlogDying *dying, QcMessage *message, QcEr
 	if (status == QC_OK)
 		qlog_dead_frame(message, partition, deaths->reason.bytes != NULL ? deaths->reason :
 						qlog_dead_reason(dying->cause));
-	if (!is_damage(status))
+	if (!qlog_fetch_lost(status))
 		return status;
 	lost_letter(dying, err, message);
 	return QC_OK;

@@ -139,6 +139,13 @@ qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at, QcEr
 	return status;
 }
 
+bool
+qlog_fetch_lost(QcStatus status)
+{
+	return status == QC_DAMAGED || status == QC_MISSING || status == QC_VERSION ||
+		status == QC_LIMIT;
+}
+
 void
 qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
 {

@@ -2,7 +2,7 @@
  * qlog_fetch.h
  *		Reading messages: where they are is noted under the state lock, the bytes are read without it.
  *
- * Callers: fn_pop.c, fn_peek.c, fn_ack.c.
+ * Callers: whatever shows, delivers, answers or moves messages.
  */
 #ifndef QLOG_FETCH_H
 #define QLOG_FETCH_H
@@ -39,6 +39,9 @@ extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_
 /* As qlog_fetch, without raising. */
 extern QcStatus qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at,
 							   QcError *err);
+
+/* Is a message that could not be read lost for good, rather than out of reach for the moment? */
+extern bool qlog_fetch_lost(QcStatus status);
 
 /*
  * The next record of a walk over a log (qc_read_walk); false = there is none.  What is in it may not be visible.	XX001 when

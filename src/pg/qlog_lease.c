@@ -12,6 +12,7 @@
 
 #include "qlog_acl.h"
 #include "qlog_lookup.h"
+#include "qlog_report.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_answer.h"
@@ -140,13 +141,14 @@ qlog_lease_remembered(uint64 lease)
 }
 
 /*
- * Id of a message: remembered, or read.  *at: where in the memory to look first; both lists are in the order of the
- * delivery, so one walk over them is enough.
+ * Id of a message: remembered, or read; NULL when it cannot be read any more.	*at: where in the memory to look first; both
+ * lists are in the order of the delivery, so one walk over them is enough.
  */
 static const uint8 *
 id_of(uint64 lease, const QlogSpot *spot, uint32 *at, QcMessage *message)
 {
 	int64_t		created_at;
+	QcError		err;
 
 	if (lease == remembered_lease)
 	{
@@ -158,8 +160,11 @@ id_of(uint64 lease, const QlogSpot *spot, uint32 *at, QcMessage *message)
 				return r->id;
 		}
 	}
-	qlog_fetch(spot, message, &created_at);
-	return message->id;
+	if (qlog_fetch_try(spot, message, &created_at, &err) == QC_OK)
+		return message->id;
+	if (!qlog_fetch_lost(err.code))
+		qlog_report(ERROR, &err, "could not read a message");
+	return NULL;
 }
 
 static int
@@ -208,10 +213,11 @@ qlog_lease_select(QlogLease *lease, bool by_id, Datum message_ids)
 			continue;
 		if (by_id)
 		{
+			const uint8 *id;
+
 			CHECK_FOR_INTERRUPTS();
-			if (nids == 0 ||
-				bsearch(id_of(lease->id, spot, &at, &message), ids, nids, QC_ID_SIZE,
-						compare_ids) == NULL)
+			id = nids == 0 ? NULL : id_of(lease->id, spot, &at, &message);
+			if (id == NULL || bsearch(id, ids, nids, QC_ID_SIZE, compare_ids) == NULL)
 				continue;
 		}
 		lease->spots[n++] = *spot;

@@ -4,7 +4,8 @@
  *
  * One entry holds the copies and the effect that takes the originals out of the delay lane, for messages of one queue, in
  * the order of their due times.  They are noted under the state lock and read without it; the entry is reserved only when
- * all of them still wait.  What cannot be moved now stays due and holds up only its own queue.
+ * all of them still wait.  What cannot be moved now stays due and holds up only its own queue, a message that is damaged
+ * only itself.
  */
 #include "wrk_timer.h"
 
@@ -21,6 +22,7 @@
 #define BYTES_MAX	(4 * 1024 * 1024)	/* ... and about as many bytes */
 #define CLOCK_STEP	1024		/* timers armed anew per hold of the state lock */
 #define PUT_OFF_US	10000000	/* until what failed is tried again */
+#define LOST_US		600000000	/* ... and what is damaged */
 
 /* Messages of one queue that are moved together. */
 typedef struct Moving
@@ -135,7 +137,12 @@ put_copies(Moving *moving, QcOp *ops, QcError *err)
 		QcStatus	status = put_copy(moving, i, &ops[i], err);
 
 		if (status != QC_OK && i == 0)
+		{
+			/* One that is lost holds up no other. */
+			if (qlog_fetch_lost(status))
+				moving->n = 1;
 			return status;
+		}
 		bytes += status == QC_OK ? ops[i].frames_len : 0;
 		if (status != QC_OK || bytes > BYTES_MAX)
 			moving->n = status == QC_OK ? i + 1 : i;
@@ -177,14 +184,14 @@ move(Moving *moving, uint64 seq, QcError *err)
 
 /* Look at these again after a while. */
 static void
-put_off(const Moving *moving)
+put_off(const Moving *moving, int64 delay)
 {
 	int64		monotonic = qlog_monotonic();
 
 	qlog_lock_state();
 	for (uint32 i = 0; i < moving->n; i++)
 		qc_delay_put_off(qlog_state, moving->delayed[i].lane, moving->delayed[i].position,
-						 monotonic + PUT_OFF_US, monotonic);
+						 monotonic + delay, monotonic);
 	qlog_unlock_state();
 }
 
@@ -215,7 +222,7 @@ qlog_move_delayed(QlogWorker *worker)
 	caller = MemoryContextSwitchTo(context);
 	if (move(moving, seq, &err) != QC_OK)
 	{
-		put_off(moving);
+		put_off(moving, moving->n == 1 && qlog_fetch_lost(err.code) ? LOST_US : PUT_OFF_US);
 		qlog_worker_error(worker, &err, "could not deliver a delayed message");
 	}
 	else
