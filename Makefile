@@ -4,7 +4,8 @@
 #   make install    put them into the PostgreSQL installation that pg_config names (asks sudo when it must)
 #   make demo       the tour on real input, in a private server
 #   make test       everything that is tested; make test TESTS="unit regress" or TESTS=push for a part
-#   make unit|fuzz|sim|spin|clang|lint|regress|isolation|tap|valgrind   one part
+#   make test LAYOUT=shared   all tests with a server, in servers with shared logs; or LAYOUT=hierarchical
+#   make unit|fuzz|sim|spin|clang|lint|regress|isolation|layouts|tap|valgrind   one part
 #   make bench      the measurements, in a private server; make bench CASES="push joint" for a part
 #   make reference  write doc/reference.md from the COMMENTs of the extension
 #   make indent     format the C sources the way PostgreSQL does
@@ -30,6 +31,10 @@ REGRESS = install names options queue_create queue_drop auto_create queue_push p
 # Those that run under valgrind as well; twenty times slower there.
 VALGRIND_REGRESS = install queue_push push_batch queue_pop pop_wait queue_wait pop_rollback queue_ack queue_nack \
 	queue_reject retry dead_letters queue_peek queue_transaction joint views
+
+# Those that run in servers with shared logs and with hierarchical directories as well.
+LAYOUT_REGRESS = install queue_create queue_drop push_batch dedup delay queue_pop queue_seek queue_purge retry dead_letters \
+	queue_peek queue_transaction joint savepoints drop_database
 
 ISOLATION = $(basename $(notdir $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation
@@ -196,9 +201,9 @@ src/bin/qlog_dump: $(B)/src/bin/qlog_dump
 # What people type
 # ---------------------------------------------------------------------------------------------
 
-stages := unit fuzz sim spin clang lint regress isolation tap valgrind
+stages := unit fuzz sim spin clang lint regress isolation layouts tap valgrind
 run_tests := MAKE='$(MAKE)' CC='$(CC)' PG_CONFIG='$(PG_CONFIG)' REGRESS='$(REGRESS)' \
-	VALGRIND_REGRESS='$(VALGRIND_REGRESS)' test/run
+	VALGRIND_REGRESS='$(VALGRIND_REGRESS)' LAYOUT_REGRESS='$(LAYOUT_REGRESS)' LAYOUT='$(LAYOUT)' test/run
 
 deps:
 	@test/lib/deps.sh

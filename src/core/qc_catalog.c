@@ -338,7 +338,7 @@ queue_free(QcState *st, QcQueue *queue)
 	if (log != NULL)
 	{
 		assert(log->nqueues > 0);
-		if (--log->nqueues == 0)
+		if (--log->nqueues == 0 && !qc_log_stays(st->shards, log->id))
 			log->dropped_seq = st->seq;
 	}
 

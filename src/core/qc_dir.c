@@ -1,11 +1,11 @@
 /*
  * qc_dir.c
- *		Opening and creating the data directory: IDENTITY, LANES, the node marker (contracts in qc_dir.h).
+ *		Opening and creating the data directory: IDENTITY, LANES, SHARDS, the node marker (contracts in qc_dir.h).
  *
- * A directory is created in this order, each step synced before the next: IDENTITY.tmp, sub-directories, LANES, q0,
- * the marker, and last the rename to IDENTITY.  So IDENTITY names a complete directory, and a directory without it is
- * taken for new only when IDENTITY.tmp shows that its creation was cut short and q0 holds no record; everything else
- * that is not empty is refused: missing is never new.
+ * A directory is created in this order, each step synced before the next: IDENTITY.tmp, sub-directories, LANES, SHARDS,
+ * q0 and the shared logs, the marker, and last the rename to IDENTITY.  So IDENTITY names a complete directory, and a
+ * directory without it is taken for new only when IDENTITY.tmp shows that its creation was cut short and these logs hold
+ * no record; everything else that is not empty is refused: missing is never new.
  *
  * Called at start, before anything is served.
  */
@@ -22,6 +22,7 @@
 #define IDENTITY_PATH	"IDENTITY"
 #define IDENTITY_TMP	"IDENTITY.tmp"
 #define LANES_PATH		"qlog/LANES"
+#define SHARDS_PATH		"qlog/SHARDS"
 #define FLOOR_PATH		"FLOOR"
 #define TEXT_MAX		1024
 #define VALUE_MAX		32
@@ -278,6 +279,29 @@ read_lanes(const QcIo *io, QcLayout *layout, QcError *err)
 	return damaged_text(LANES_PATH, err);
 }
 
+/* Without the file each queue has its own log. */
+static QcStatus
+read_shards(const QcIo *io, uint32_t *shards, QcError *err)
+{
+	Field		fields[1] = {{.key = "shards"}};
+	uint64_t	number;
+	QcStatus	status = read_text(io, SHARDS_PATH, fields, 1, err);
+
+	*shards = 0;
+	if (status == QC_MISSING)
+	{
+		if (err != NULL)
+			qc_error_clear(err);
+		return QC_OK;
+	}
+	if (status != QC_OK)
+		return status;
+	if (!parse_number(fields[0].value, &number) || number == 0 || number > QC_SHARDS_MAX)
+		return damaged_text(SHARDS_PATH, err);
+	*shards = (uint32_t) number;
+	return QC_OK;
+}
+
 /* A marker that is missing, or names another node, was not written here: the directory is a copy. */
 static QcStatus
 read_marker(const QcIo *io, QcIdentity *identity, QcError *err)
@@ -359,6 +383,16 @@ write_lanes(const QcIo *io, QcLayout layout, QcError *err)
 	return qc_dir_write_file(io, LANES_PATH, text, (size_t) len, err);
 }
 
+static QcStatus
+write_shards(const QcIo *io, uint32_t shards, QcError *err)
+{
+	char		text[TEXT_MAX];
+	int			len = snprintf(text, sizeof(text), "format_version = %d\nshards = %" PRIu32 "\n",
+							   QC_DIR_VERSION, shards);
+
+	return shards == 0 ? QC_OK : qc_dir_write_file(io, SHARDS_PATH, text, (size_t) len, err);
+}
+
 QcStatus
 qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err)
 {
@@ -405,20 +439,20 @@ look_at(void *context, const char *name, bool is_directory)
 	return true;
 }
 
-/* Does this file of q0 hold no record? */
+/* Does this file of a log hold no record? */
 static QcStatus
-check_file_is_blank(QcFiles *files, uint64_t file, bool *blank, QcError *err)
+check_file_is_blank(QcFiles *files, uint64_t log, uint64_t file, bool *blank, QcError *err)
 {
 	uint8_t		len[4] = {0};
-	QcStatus	status = qc_files_read(files, 0, file, QC_FILE_HEADER_SIZE, len, sizeof(len), err);
+	QcStatus	status = qc_files_read(files, log, file, QC_FILE_HEADER_SIZE, len, sizeof(len), err);
 
 	*blank = status == QC_SHORT || qc_load_u32(len) == 0;
 	return status == QC_SHORT ? QC_OK : status;
 }
 
-/* Remove the q0 of a creation that was cut short; one that holds a record is not from there. */
+/* Remove a log of a creation that was cut short; one that holds a record is not from there. */
 static QcStatus
-remove_blank_q0(const QcIo *io, QcLayout layout, QcError *err)
+remove_blank_log(const QcIo *io, QcLayout layout, uint64_t log, QcError *err)
 {
 	QcFiles		files;
 	uint64_t   *ids;
@@ -426,50 +460,70 @@ remove_blank_q0(const QcIo *io, QcLayout layout, QcError *err)
 	char		path[QC_PATH_MAX];
 	bool		blank = true;
 	int			rc = 0;
-	QcStatus	status = qc_dir_files(io, layout, 0, &ids, &n, err);
+	QcStatus	status = qc_dir_files(io, layout, log, &ids, &n, err);
 
 	qc_files_init(&files, io, layout);
 	for (uint32_t i = 0; i < n && status == QC_OK && blank; i++)
-		status = check_file_is_blank(&files, ids[i], &blank, err);
+		status = check_file_is_blank(&files, log, ids[i], &blank, err);
 	qc_files_close(&files);
 	if (status == QC_OK && !blank)
 		status = qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
 							 "file is missing from a directory that holds records");
 	for (uint32_t i = 0; i < n && status == QC_OK && rc == 0; i++)
 	{
-		qc_path_file(path, layout, 0, ids[i], "qlog");
+		qc_path_file(path, layout, log, ids[i], "qlog");
 		rc = io->unlink(io->context, path);
 	}
 	free(ids);
 	if (status != QC_OK)
 		return status;
-	qc_path_log(path, layout, 0);
+	qc_path_log(path, layout, log);
 	if (rc == 0)
 		rc = io->remove_directory(io->context, path);
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not remove");
+	return rc == 0 ? sync_parent(io, path, err) : qc_error_sys(err, rc, path, "could not remove");
 }
 
-/* Take back a creation that was cut short: IDENTITY.tmp was seen, and nothing may have been logged. */
+/* SHARDS goes last, as it is what tells the logs of the creation from others. */
+static QcStatus
+remove_shards(const QcIo *io, QcError *err)
+{
+	int			rc = io->unlink(io->context, SHARDS_PATH);
+
+	if (rc == ENOENT)
+		return QC_OK;
+	return rc == 0 ? sync_parent(io, SHARDS_PATH, err) :
+		qc_error_sys(err, rc, SHARDS_PATH, "could not remove");
+}
+
+/*
+ * Take back a creation that was cut short: IDENTITY.tmp was seen, and nothing may have been logged.	 It may have been one
+ * with other settings.
+ */
 static QcStatus
 undo_unfinished(const QcIo *io, QcLayout layout, QcError *err)
 {
 	uint64_t   *logs;
 	uint32_t	nlogs;
-	bool		only_q0;
-	QcStatus	status = qc_dir_logs(io, layout, &logs, &nlogs, err);
+	uint32_t	shards;
+	QcStatus	status = read_lanes(io, &layout, err);
 
+	if (status == QC_MISSING)
+		status = QC_OK;
+	if (status == QC_OK)
+		status = read_shards(io, &shards, err);
+	if (status == QC_OK)
+		status = qc_dir_logs(io, layout, &logs, &nlogs, err);
 	if (status == QC_MISSING)
 		return QC_OK;
 	if (status != QC_OK)
 		return status;
-	only_q0 = nlogs == 1 && logs[0] == 0;
+	if (nlogs > 0 && logs[nlogs - 1] > shards)
+		status = qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
+							 "file is missing from a directory that holds logs");
+	for (uint32_t i = 0; i < nlogs && status == QC_OK; i++)
+		status = remove_blank_log(io, layout, logs[i], err);
 	free(logs);
-	if (nlogs == 0)
-		return QC_OK;
-	if (!only_q0)
-		return qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
-						   "file is missing from a directory that holds logs");
-	return remove_blank_q0(io, layout, err);
+	return status == QC_OK ? remove_shards(io, err) : status;
 }
 
 static QcStatus
@@ -487,11 +541,24 @@ make_directories(const QcIo *io, QcError *err)
 	return sync_parent(io, "qlog", err);
 }
 
+/* The logs that stay as long as the directory. */
+static QcStatus
+make_logs(const QcIo *io, const QcIdentity *identity, QcError *err)
+{
+	QcFiles		files;
+	QcStatus	status = QC_OK;
+
+	qc_files_init(&files, io, identity->layout);
+	for (uint64_t log = 0; log <= identity->shards && status == QC_OK; log++)
+		status = qc_log_create_files(&files, log, QC_EXTEND_MIN, err);
+	qc_files_close(&files);
+	return status;
+}
+
 /* Everything of a new directory, in the order that the file header tells. */
 static QcStatus
 create(const QcIo *io, const QcIdentity *identity, QcError *err)
 {
-	QcFiles		files;
 	char		text[TEXT_MAX];
 	QcStatus	status;
 
@@ -503,20 +570,39 @@ create(const QcIo *io, const QcIdentity *identity, QcError *err)
 	if (status == QC_OK)
 		status = write_lanes(io, identity->layout, err);
 	if (status == QC_OK)
-	{
-		qc_files_init(&files, io, identity->layout);
-		status = qc_log_create_files(&files, 0, QC_EXTEND_MIN, err);
-		qc_files_close(&files);
-	}
+		status = write_shards(io, identity->shards, err);
+	if (status == QC_OK)
+		status = make_logs(io, identity, err);
 	if (status == QC_OK)
 		status = write_marker(io, identity->node_id, err);
 	return status == QC_OK ? rename_synced(io, IDENTITY_TMP, IDENTITY_PATH, err) : status;
 }
 
+/* The layout was chosen when the directory was made. */
+static QcStatus
+check_layout(const QcIo *io, QcLayout layout, uint32_t shards, QcIdentity *identity, QcError *err)
+{
+	QcStatus	status = read_lanes(io, &identity->layout, err);
+
+	if (status == QC_OK)
+		status = read_shards(io, &identity->shards, err);
+	if (status != QC_OK)
+		return status;
+	if (identity->layout != layout)
+		return qc_error_at(err, QC_CONFLICT, LANES_PATH, UINT64_MAX,
+						   "directory has the %s layout, the %s one was asked for",
+						   layout_name(identity->layout), layout_name(layout));
+	if (identity->shards != shards)
+		return qc_error_at(err, QC_CONFLICT, SHARDS_PATH, UINT64_MAX,
+						   "directory has %" PRIu32 " shared logs, %" PRIu32 " were asked for",
+						   identity->shards, shards);
+	return QC_OK;
+}
+
 /* Everything that a directory with IDENTITY must have. */
 static QcStatus
-check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, QcIdentity *identity,
-			   QcError *err)
+check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint32_t shards,
+			   QcIdentity *identity, QcError *err)
 {
 	uint64_t   *files;
 	uint32_t	nfiles;
@@ -528,13 +614,9 @@ check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, QcId
 		return qc_error_at(err, QC_FOREIGN, IDENTITY_PATH, UINT64_MAX,
 						   "directory belongs to system %" PRIu64 ", this is system %" PRIu64,
 						   identity->system_identifier, system_identifier);
-	status = read_lanes(io, &identity->layout, err);
+	status = check_layout(io, layout, shards, identity, err);
 	if (status != QC_OK)
 		return status;
-	if (identity->layout != layout)
-		return qc_error_at(err, QC_CONFLICT, LANES_PATH, UINT64_MAX,
-						   "directory has the %s layout, the %s one was asked for",
-						   layout_name(identity->layout), layout_name(layout));
 	status = qc_dir_files(io, layout, 0, &files, &nfiles, err);
 	free(files);
 	if (status == QC_OK)
@@ -545,8 +627,8 @@ check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, QcId
 }
 
 QcStatus
-qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint64_t new_id,
-			uint64_t new_node, QcIdentity *identity, QcError *err)
+qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint32_t shards,
+			uint64_t new_id, uint64_t new_node, QcIdentity *identity, QcError *err)
 {
 	Found		found = {false, false, false};
 	QcStatus	status = QC_OK;
@@ -556,7 +638,7 @@ qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint64_
 	if (rc != 0)
 		return qc_error_sys(err, rc, "", "could not list the data directory");
 	if (found.identity)
-		return check_complete(io, system_identifier, layout, identity, err);
+		return check_complete(io, system_identifier, layout, shards, identity, err);
 	if (found.other && !found.identity_tmp)
 		return qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
 						   "directory is not empty and has no such file");
@@ -568,6 +650,7 @@ qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint64_
 	identity->system_identifier = system_identifier;
 	identity->node_id = new_node;
 	identity->layout = layout;
+	identity->shards = shards;
 	identity->created = true;
 	return create(io, identity, err);
 }

@@ -3,7 +3,8 @@
  *		The data directory: IDENTITY, LANES, the node marker, and the log directories in it.
  *
  * IDENTITY (text, "key = value" lines): format version, directory id, system identifier, node id.
- * LANES (text, in qlog/): format version, layout.
+ * LANES (text, in qlog/): format version, layout.	SHARDS (text, in qlog/), only where logs are shared: format version, their
+ * number.	Both are chosen when the directory is made.	 Shared logs q1 .. q<number> are made with it, as q0 is, and stay.
  * The marker pgsql_tmp.qlog_node holds the node id; backup and rewind tools leave it behind, so a missing
  * marker tells that this directory is a copy.
  */
@@ -13,6 +14,7 @@
 #include "qc_files.h"
 
 #define QC_DIR_VERSION 1
+#define QC_SHARDS_MAX  1024
 #define QC_MARKER_NAME "pgsql_tmp.qlog_node"
 #define QC_STASH_PATH  "replication/stash"
 
@@ -22,19 +24,22 @@ typedef struct QcIdentity
 	uint64_t	system_identifier;
 	uint64_t	node_id;
 	QcLayout	layout;
+	uint32_t	shards;			/* 0 = a log for each queue */
 	bool		copied;			/* the marker is missing or names another node */
 	bool		created;		/* made by this call */
 } QcIdentity;
 
 /*
  * Open the directory (which exists) or, when it is empty, create what belongs into it: sub-directories,
- * LANES, q0 with its first file, marker, IDENTITY last.  Everything is synced, what is found too.  new_id and new_node are used
- * when it is created.
+ * LANES, SHARDS, q0 and shared logs with their first file, marker, IDENTITY last.  Everything is synced, what is found too.
+ * new_id and new_node are used when it is created; shards is at most QC_SHARDS_MAX.
  * QC_FOREIGN: IDENTITY names another system identifier.  QC_MISSING: not empty and no IDENTITY, or IDENTITY
- * without LANES or q0.  QC_VERSION: newer format.  QC_CONFLICT: the layout asked for is not the one recorded.
+ * without LANES or q0 (shared logs are recovery's to miss).	 QC_VERSION: newer format.  QC_CONFLICT: layout or number of
+ * shared logs asked for are not those recorded; nothing was changed.
  */
 extern QcStatus qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout,
-							uint64_t new_id, uint64_t new_node, QcIdentity *identity, QcError *err);
+							uint32_t shards, uint64_t new_id, uint64_t new_node,
+							QcIdentity *identity, QcError *err);
 
 /* A copy becomes a node of its own: write a new node id into IDENTITY and the marker. */
 extern QcStatus qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err);

@@ -39,6 +39,8 @@ qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allo
 void
 qc_log_abandon(QcState *st, QcLog *log)
 {
+	if (qc_log_stays(st->shards, log->id))
+		return;
 	assert(log->nqueues == 0);
 	log->dropped_seq = st->seq > 0 ? st->seq : 1;
 }

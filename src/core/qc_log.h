@@ -68,6 +68,23 @@ typedef struct QcExtend
 
 extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
 
+/* The log that takes a queue's messages: its own, or one of the shared ones, whose number is fixed (qc_dir.h). */
+static inline uint64_t
+qc_log_of_queue(uint32_t shards, uint64_t queue)
+{
+	return shards == 0 ? queue : 1 + queue % shards;
+}
+
+/*
+ * Logs that were made with the directory and stay as long as it: the system log and shared ones.	Others come and go
+ * with their queue.
+ */
+static inline bool
+qc_log_stays(uint32_t shards, uint64_t log)
+{
+	return log <= shards;
+}
+
 QC_MARK_DIRTY(log, QcLog, LOG)
 
 /*
@@ -84,7 +101,7 @@ extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail,
  */
 extern uint64_t qc_log_remove_next(QcState *st);
 
-/* A log whose creation was undone before any queue used it. */
+/* A log whose creation was undone before any queue used it; one that stays does. */
 extern void qc_log_abandon(QcState *st, QcLog *log);
 
 /* Rename the directory to *.dead, sync its parent, unlink its files.  No lock. */

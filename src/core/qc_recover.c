@@ -129,35 +129,59 @@ add_directory(QcRecovery *rc, uint64_t id, QcError *err)
 	if (status != QC_OK)
 		return status;
 
-	/* q0 is always the state's; before the first checkpoint it begins at its beginning */
-	if (id == 0)
+	/* those that stay are always the state's; before the first checkpoint they begin at their beginning */
+	if (qc_log_stays(st->shards, id))
 	{
+		char		path[QC_PATH_MAX];
+
+		qc_path_log(path, rc->r->files->layout, id);
 		if (file == 0)
-			return qc_error_at(err, QC_MISSING, "qlog/q0", UINT64_MAX,
+			return qc_error_at(err, QC_MISSING, path, UINT64_MAX,
 							   "log has no file above the checkpoint, which does not know it");
-		if (qc_log_add(st, 0, file, QC_FILE_HEADER_SIZE, QC_FILE_HEADER_SIZE, false) == NULL)
+		if (qc_log_add(st, id, file, QC_FILE_HEADER_SIZE, QC_FILE_HEADER_SIZE, false) == NULL)
 			return qc_error_set(err, QC_FULL, "qlog.state_memory is full");
 	}
 	return qc_recover_add_tail(rc, id, false, file, QC_FILE_HEADER_SIZE, err);
 }
 
-/* Logs that live queues of the checkpoint need must be there: missing is never new. */
+static QcStatus
+missing_log(QcRecovery *rc, uint64_t log, const char *who, QcError *err)
+{
+	char		path[QC_PATH_MAX];
+
+	qc_path_log(path, rc->r->files->layout, log);
+	return qc_error_at(err, QC_MISSING, path, UINT64_MAX, "log directory that %s does not exist", who);
+}
+
+/* Logs that the directory was made with, and those that live queues of the checkpoint need, must be there: missing is never new. */
 static QcStatus
 check_expected(QcRecovery *rc, QcError *err)
 {
 	QcState    *st = rc->r->st;
-	char		path[QC_PATH_MAX];
 
+	for (uint64_t id = 0; id <= st->shards; id++)
+		if (qc_recover_tail(rc, id) == NULL)
+			return missing_log(rc, id, "was made with the data directory", err);
 	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+		if (log->nqueues > 0 && qc_recover_tail(rc, log->id) == NULL)
+			return missing_log(rc, log->id, "the checkpoint expects", err);
+	return QC_OK;
+}
+
+/* The queues of the checkpoint must be in the logs that the directory's number of shared ones says. */
+static QcStatus
+check_shards(const QcState *st, QcError *err)
+{
+	for (const QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
 	{
-		if ((log->nqueues == 0 && log->id != 0) || qc_recover_tail(rc, log->id) != NULL)
-			continue;
-		qc_path_log(path, rc->r->files->layout, log->id);
-		return qc_error_at(err, QC_MISSING, path, UINT64_MAX,
-						   "log directory that the checkpoint expects does not exist");
+		if (queue->log_id != qc_log_of_queue(st->shards, queue->id))
+			return qc_error_at(err, QC_MISSING, "qlog/SHARDS", UINT64_MAX,
+							   "file is missing or wrong: with %u shared logs queue %" PRIu64
+							   " would not be in log %" PRIu64 ", where the checkpoint has it",
+							   st->shards, queue->id, queue->log_id);
 	}
-	return qc_recover_tail(rc, 0) != NULL ? QC_OK :
-		qc_error_at(err, QC_MISSING, "qlog/q0", UINT64_MAX, "system log does not exist");
+	return QC_OK;
 }
 
 /* What lies below the floor cannot be rebuilt: logs that it needs are gone. */
@@ -236,6 +260,8 @@ run(QcRecovery *rc, QcError *err)
 	};
 	QcStatus	status = check_floor(rc->r, err);
 
+	if (status == QC_OK)
+		status = check_shards(rc->r->st, err);
 	if (status == QC_OK)
 		status = find_logs(rc, err);
 	if (status != QC_OK)

@@ -171,7 +171,20 @@ qc_recover_apply(QcRecovery *rc, const QcWhole *whole, QcError *err)
 
 /* ---- damage ---- */
 
-/* Put the queues of the damaged place's log out of service. */
+/* Put a queue out of service. */
+static void
+damage_queue(QcRecovery *rc, QcQueue *queue, const QcSpot *spot)
+{
+	if (queue->damaged || queue->state == QC_QUEUE_DEAD)
+		return;
+	queue->damaged = 1;
+	queue->damage_file = spot->file;
+	queue->damage_position = spot->position;
+	qc_dirty_queue(rc->r->st, queue);
+	rc->r->damaged_queues++;
+}
+
+/* All queues of the damaged place's log: it may have held a message of any. */
 static void
 damage_queues(QcRecovery *rc, const QcSpot *spot)
 {
@@ -180,27 +193,58 @@ damage_queues(QcRecovery *rc, const QcSpot *spot)
 
 	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
 		 queue = QC_AT(st, QcQueue, queue->all.next))
-	{
-		if (queue->log_id != log || queue->damaged || queue->state == QC_QUEUE_DEAD)
-			continue;
-		queue->damaged = 1;
-		queue->damage_file = spot->file;
-		queue->damage_position = spot->position;
-		qc_dirty_queue(st, queue);
-		rc->r->damaged_queues++;
-	}
+		if (queue->log_id == log)
+			damage_queue(rc, queue, spot);
 }
 
-/* The message records of the entry just applied that are damaged. */
-static void
-damage_of_bundle(QcRecovery *rc)
+/* The part of the bundle in a log; NULL = none, or one that is void. */
+static const QcBundlePart *
+part_in(const QcBundle *bundle, uint64_t log)
 {
-	for (uint32_t i = 0; i < rc->nspots; i++)
-	{
-		const QcSpot *spot = &rc->spots[i];
+	for (uint32_t i = 0; i < bundle->nparts; i++)
+		if (bundle->parts[i].log == log && !bundle->parts[i].is_void)
+			return &bundle->parts[i];
+	return NULL;
+}
 
-		if (spot->message && !spot->solo && spot->before == rc->bundle.seq)
-			damage_queues(rc, spot);
+/* Does the part hold every message record that this append names? */
+static bool
+holds_all(const QcBundle *bundle, const QcBundlePart *part, const QcAppend *append)
+{
+	uint32_t	found = 0;
+
+	for (uint32_t k = 0; k < part->nrecords; k++)
+	{
+		const QcBundleRecord *record = &bundle->records[part->record + k];
+
+		found += record->partition == append->partition && record->first >= append->first &&
+			record->first < append->first + append->count;
+	}
+	return found == append->records;
+}
+
+/*
+ * Some message records of the entry just applied are damaged.	The entry tells which they were: a queue that it appended
+ * to and that misses one goes out of service, others of the same log do not.
+ */
+static void
+damage_of_bundle(QcRecovery *rc, const QcEntry *entry)
+{
+	QcReader	r = entry->effects;
+	QcEffect	effect;
+
+	while (qc_effect_get(&r, &effect, NULL) == QC_OK)
+	{
+		const QcAppend *append = &effect.u.append;
+		const QcBundlePart *part;
+		const QcPartition *partition;
+
+		if (effect.kind != QC_EFFECT_APPEND)
+			continue;
+		part = part_in(&rc->bundle, append->log);
+		partition = qc_partition_by_id(rc->r->st, append->partition);
+		if (part != NULL && partition != NULL && !holds_all(&rc->bundle, part, append))
+			damage_queue(rc, QC_AT(rc->r->st, QcQueue, partition->queue), &rc->spots[part->spot]);
 	}
 }
 
@@ -241,7 +285,7 @@ replay_bundle(QcRecovery *rc, QcError *err)
 	if (status == QC_OK && !whole.solo)
 		status = qc_epochs_learn(rc, &whole.entry, err);
 	if (status == QC_OK && state == QC_BUNDLE_DAMAGED)
-		damage_of_bundle(rc);
+		damage_of_bundle(rc, &whole.entry);
 	rc->r->replayed++;
 	return status;
 }

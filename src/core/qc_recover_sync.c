@@ -148,13 +148,13 @@ qc_recover_settle_logs(QcRecovery *rc, QcError *err)
 		const QcLogTail *tail = qc_recover_tail(rc, log->id);
 
 		/* Nobody is left to say when its last queue went away: the next mark covers that. */
-		if (log->nqueues == 0 && log->id != 0 && log->dropped_seq == 0)
+		if (log->nqueues == 0 && log->dropped_seq == 0)
 			qc_log_abandon(st, log);
 		if (tail != NULL && !tail->gone && tail->start_file != 0)
 			status = settle_log(rc, tail, log, err);
 		else if (rc->r->copied && log->nqueues > 0 && tail == NULL)
 			status = make_log(rc, log, err);
-		else if (log->nqueues > 0 || log->id == 0)
+		else if (log->nqueues > 0 || qc_log_stays(st->shards, log->id))
 		{
 			qc_path_log(path, rc->r->files->layout, log->id);
 			return qc_error_at(err, QC_MISSING, path, UINT64_MAX,

@@ -505,7 +505,8 @@ has_row(QcState *st, const RowType *type, QcRef ref)
 	if (type->class != QC_CLASS_LOG)
 		return type->class != QC_CLASS_OPEN || !QC_MUTATED(QC_MUTANT_MARK_PAST_UNDECIDED);
 	log = QC_AT(st, QcLog, ref);
-	return log->id == 0 || log->nqueues > 0 || (log->dirty.flags & QC_DIRTY_STORED) != 0;
+	return qc_log_stays(st->shards, log->id) || log->nqueues > 0 ||
+		(log->dirty.flags & QC_DIRTY_STORED) != 0;
 }
 
 static void

@@ -89,7 +89,8 @@ extern QcStatus qlog_credit(QcPlan *plan, QcError *err);
 extern QcStatus qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err);
 
 /*
- * Make the files of a new log and add it to the state, before the entry that creates its queue. May raise 53100, 53200,
+ * Make the files of a new log and add it to the state, before the entry that creates its queue. A shared log is there
+ * already, and stays. May raise 53100, 53200,
  * 58030.	qlog_log_abandon undoes it when that entry does not come about; it never raises.
  */
 extern void qlog_log_make(uint64 log);

@@ -14,7 +14,7 @@
 #include "qlog_fault.h"
 #include "qlog_stop.h"
 
-#include "../core/qc_logfile.h"
+#include "../core/qc_dir.h"
 
 #define MB_IN_KB 1024
 
@@ -38,6 +38,7 @@ int			qlog_max_pop_wait = 5000;
 int			qlog_max_transaction_bytes = 256 * MB_IN_KB;
 int			qlog_recovery_wait = 30000;
 int			qlog_segment_size = 64;
+int			qlog_shards = 0;
 int			qlog_sweep_naptime = 60;
 int			qlog_state_memory = 256 * MB_IN_KB;
 int			qlog_sync_method = QLOG_SYNC_AUTO;
@@ -134,6 +135,8 @@ static const IntSetting ints[] = {
 	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
 	{"qlog.segment_size", "Size at which a log file is closed and the next one begins.",
 	&qlog_segment_size, 1, 1024, PGC_POSTMASTER, GUC_UNIT_MB},
+	{"qlog.shards", "Number of logs that all queues share, fixed when the data directory is made; 0 gives each queue its own.",
+	&qlog_shards, 0, QC_SHARDS_MAX, PGC_POSTMASTER, 0},
 	{"qlog.sweep_naptime", "Time between two looks for queues whose database or roles are gone.",
 	&qlog_sweep_naptime, 1, 24 * 3600, PGC_SIGHUP, GUC_UNIT_S},
 	{"qlog.state_memory", "Shared memory for queues, partitions, cursors and leases.",

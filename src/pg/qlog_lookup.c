@@ -440,7 +440,7 @@ take_queue_ids(QlogQueue *queue)
 	queue->id = qlog_state->next_queue_id++;
 	queue->default_partition = qlog_state->next_partition_id++;
 	qlog_unlock_state();
-	queue->log = queue->id;
+	queue->log = qc_log_of_queue(qlog_state->shards, queue->id);
 }
 
 static uint64

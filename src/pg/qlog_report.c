@@ -67,6 +67,8 @@ hint_of(QcStatus code)
 			return "The directory was written by a newer version of qlog.";
 		case QC_FOREIGN:
 			return "qlog.data_directory belongs to another database cluster.";
+		case QC_CONFLICT:
+			return "The layout is chosen when the data directory is made: set qlog.directory_layout and qlog.shards back to what they were.";
 		case QC_DAMAGED:
 		case QC_MISSING:
 			return "Look at the directory with qlog_dump before changing anything in it.";

@@ -119,6 +119,8 @@ qlog_log_make(uint64 log)
 	QcError		err;
 	QcStatus	status;
 
+	if (qc_log_stays(qlog_state->shards, log))
+		return;
 	qc_error_clear(&err);
 	status = qc_log_create_files(qlog_files(), log, QC_EXTEND_MIN, &err);
 	if (status == QC_OK)

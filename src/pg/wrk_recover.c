@@ -297,7 +297,7 @@ open_directory(QcIdentity *identity, QcError *err)
 		status = random_id(NULL, &new_node, err);
 	if (status == QC_OK)
 		status = qc_dir_open(qlog_io(), GetSystemIdentifier(), (QcLayout) qlog_directory_layout,
-							 new_id, new_node, identity, err);
+							 (uint32) qlog_shards, new_id, new_node, identity, err);
 	if (status == QC_OK)
 		status = qc_dir_sweep(qlog_io(), identity->layout, &strays, err);
 	if (status == QC_OK && strays > 0)
@@ -327,6 +327,7 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	QcStatus	status = qc_dir_read_floor(qlog_io(), &floor, err);
 
 	qlog_state->directory_id = identity->directory_id;
+	qlog_state->shards = identity->shards;
 	if (status == QC_OK)
 		status = read_stash(&stash, &stash_len, err);
 	if (status != QC_OK)

@@ -62,6 +62,12 @@ restart_after_crash = on
 max_worker_processes = 16
 max_prepared_transactions = 10
 });
+
+	# LAYOUT of test/run
+	my $layout = $ENV{QLOG_LAYOUT} || '';
+	$self->append_conf('postgresql.conf', "qlog.shards = 3\n") if $layout eq 'shared';
+	$self->append_conf('postgresql.conf', "qlog.directory_layout = hierarchical\n")
+	  if $layout eq 'hierarchical';
 	return;
 }
 

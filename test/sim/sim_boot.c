@@ -320,8 +320,9 @@ recover(SimServer *server)
 	SimProc    *p = &server->procs[SIM_BOOT_PROC];
 	SimWorld   *w = p->world;
 	uint32_t	strays;
-	QcStatus	status = qc_dir_open(&p->io, SIM_SYSTEM, QC_LAYOUT_FLAT, sim_below(w, UINT64_MAX) | 1,
-									 sim_below(w, UINT64_MAX) | 1, &server->identity, &p->err);
+	QcStatus	status = qc_dir_open(&p->io, SIM_SYSTEM, QC_LAYOUT_FLAT, w->config.shards,
+									 sim_below(w, UINT64_MAX) | 1, sim_below(w, UINT64_MAX) | 1,
+									 &server->identity, &p->err);
 
 	if (status == QC_OK)
 		status = qc_dir_sweep(&p->io, server->identity.layout, &strays, &p->err);
@@ -333,6 +334,7 @@ recover(SimServer *server)
 		return status;
 	p->files.layout = server->identity.layout;
 	server->st->directory_id = server->identity.directory_id;
+	server->st->shards = server->identity.shards;
 	status = run_recovery(server);
 	if (status == QC_OK && server->identity.copied)
 		status = qc_dir_adopt(&p->io, sim_below(w, UINT64_MAX) | 1, &server->identity, &p->err);

@@ -137,7 +137,7 @@ new_queue(Work *work, uint32_t name, bool ordered)
 
 	create.queue = st->next_queue_id++;
 	create.default_partition = st->next_partition_id++;
-	create.log = create.queue;
+	create.log = qc_log_of_queue(st->shards, create.queue);
 	create.name = sim_queue_name(name);
 	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
 	create.options = queue_options(work, ordered, work->limit);
@@ -151,6 +151,8 @@ make_log(Work *work, uint64_t log)
 	uint64_t	segment = work->w->config.segment;
 	uint64_t	allocated = segment < QC_EXTEND_MIN ? segment : QC_EXTEND_MIN;
 
+	if (qc_log_stays(work->server->st->shards, log))
+		return true;
 	if (qc_log_create_files(&p->files, log, allocated, &p->err) != QC_OK)
 	{
 		sim_broken(p, "creating a log");

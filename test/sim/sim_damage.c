@@ -138,6 +138,12 @@ prepare(SimWorld *w, uint32_t witness, LogFiles *list)
 	return good && !sim_world_failed(w);
 }
 
+static uint64_t
+log_of(const SimWorld *w, uint64_t queue)
+{
+	return qc_log_of_queue(w->config.shards, queue);
+}
+
 /* The log of the witness. */
 static uint64_t
 witness_log(const SimWorld *w, uint32_t witness)
@@ -147,19 +153,19 @@ witness_log(const SimWorld *w, uint32_t witness)
 	for (uint32_t i = o->nqueues; i > 0; i--)
 	{
 		if (o->queues[i - 1].name == witness && !o->queues[i - 1].gone)
-			return o->queues[i - 1].id;
+			return log_of(w, o->queues[i - 1].id);
 	}
 	return 0;
 }
 
-/* Does a queue live in this log? */
+/* Does a queue live in this log, or will one? */
 static bool
 is_needed(const SimWorld *w, uint64_t log)
 {
-	bool		needed = log == 0;
+	bool		needed = qc_log_stays(w->config.shards, log);
 
 	for (uint32_t i = 0; i < w->oracle->nqueues; i++)
-		needed |= w->oracle->queues[i].id == log && !w->oracle->queues[i].gone;
+		needed |= log_of(w, w->oracle->queues[i].id) == log && !w->oracle->queues[i].gone;
 	return needed;
 }
 
@@ -173,7 +179,7 @@ only_damaged(SimWorld *w, uint64_t log)
 	{
 		const SimQueue *queue = &w->oracle->queues[i];
 
-		if (!queue->gone && queue->damaged && queue->id != log)
+		if (!queue->gone && queue->damaged && log_of(w, queue->id) != log)
 			return sim_world_fail(w, "queue %u is out of service, whose log is whole", queue->name);
 	}
 	return true;
@@ -316,7 +322,7 @@ static void
 copy_frame(SimWorld *w, SimWorld *copy)
 {
 	static const char *const directories[] = {"qlog", "store", "traces", "replication", "snapshots"};
-	static const char *const files[] = {"IDENTITY", "qlog/LANES"};
+	static const char *const files[] = {"IDENTITY", "qlog/LANES", "qlog/SHARDS"};
 	const QcIo *io = sim_disk_io(copy->disk);
 	uint64_t	size;
 
@@ -325,7 +331,7 @@ copy_frame(SimWorld *w, SimWorld *copy)
 		if (io->make_directory(io->context, directories[i]) != 0)
 			abort();
 	}
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < (w->config.shards > 0 ? 3 : 2); i++)
 	{
 		uint8_t    *bytes = read_file(w, files[i], &size);
 

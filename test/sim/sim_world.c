@@ -40,7 +40,10 @@ static void
 choose_config(SimWorld *w)
 {
 	SimConfig  *c = &w->config;
+	uint64_t	layout = sim_mix(w->random);
 
+	/* drawn apart, so that what else a seed chooses does not depend on it */
+	c->shards = layout % 3 == 0 ? 1 + (uint32_t) (layout / 3 % 3) : 0;
 	c->clients = ONE_OF(w, 1, 2, 3, 4, 6);
 	c->names = ONE_OF(w, 1, 2, 3, 5, SIM_NAMES_MAX);
 	c->partitions = ONE_OF(w, 1, 2, SIM_PARTITIONS_MAX);
@@ -184,10 +187,10 @@ sim_world_describe(const SimWorld *world, char *out, size_t size)
 {
 	const SimConfig *c = &world->config;
 
-	(void) snprintf(out, size, "%u clients, %u queues of %u partitions, segments of %llu, ring of %llu, "
+	(void) snprintf(out, size, "%u clients, %u queues of %u partitions, %u shared logs, segments of %llu, ring of %llu, "
 					"%u%% joint, %u%% weak, %u%% rolled back, carry up to %u, %s guards, "
 					"checkpoint every %u, leases of %lld us",
-					c->clients, c->names, c->partitions, (unsigned long long) c->segment,
+					c->clients, c->names, c->partitions, c->shards, (unsigned long long) c->segment,
 					(unsigned long long) c->ring, c->joint, c->weak, c->rollback, c->carry_limit,
 					c->guards > 0 ? "with" : "without", c->checkpoint, (long long) c->lease_us);
 }

@@ -22,6 +22,7 @@ typedef struct SimConfig
 	uint32_t	clients;
 	uint32_t	names;
 	uint32_t	partitions;
+	uint32_t	shards;			/* shared logs, 0 = each queue has its own */
 	uint64_t	segment;
 	uint64_t	ring;
 	uint64_t	state;			/* bytes of state memory */

@@ -22,7 +22,7 @@ must(bool held, const char *what)
 }
 
 void
-hand_begin(Hand *h, QcLayout layout, uint64_t seed)
+hand_begin_shared(Hand *h, QcLayout layout, uint32_t shards, uint64_t seed)
 {
 	QcError		err;
 
@@ -30,14 +30,18 @@ hand_begin(Hand *h, QcLayout layout, uint64_t seed)
 	h->disk = sim_disk_new(seed);
 	h->io = sim_disk_io(h->disk);
 	qc_files_init(&h->files, h->io, layout);
-	must(qc_dir_open(h->io, HAND_SYSTEM, layout, HAND_DIRECTORY, 1, &h->identity, &err) == QC_OK,
+	must(qc_dir_open(h->io, HAND_SYSTEM, layout, shards, HAND_DIRECTORY, 1, &h->identity, &err) == QC_OK,
 		 "create");
-	h->logs[0] = (HandLog)
-	{
-		0, 1, QC_FILE_HEADER_SIZE
-	};
-	h->nlogs = 1;
+	must(shards < HAND_LOGS, "too many shared logs");
+	for (uint64_t log = 0; log <= shards; log++)
+		h->logs[h->nlogs++] = (HandLog) {log, 1, QC_FILE_HEADER_SIZE};
 	h->clock = 1000000;
+}
+
+void
+hand_begin(Hand *h, QcLayout layout, uint64_t seed)
+{
+	hand_begin_shared(h, layout, 0, seed);
 }
 
 void
@@ -247,7 +251,13 @@ hand_push(HandEntry *e, uint64_t log, uint64_t partition, uint64_t first, uint32
 void
 hand_queue(HandEntry *e, uint64_t queue, const char *name)
 {
-	QcQueueCreate create = {.queue = queue, .database = 1, .owner = 10, .log = queue,
+	hand_queue_in(e, queue, queue, name);
+}
+
+void
+hand_queue_in(HandEntry *e, uint64_t queue, uint64_t log, const char *name)
+{
+	QcQueueCreate create = {.queue = queue, .database = 1, .owner = 10, .log = log,
 		.default_partition = 100 + queue};
 
 	create.name = (QcStr)

@@ -68,8 +68,9 @@ typedef struct HandEntry
 	HandPiece	pieces[HAND_PIECES];
 } HandEntry;
 
-/* A new directory, durable. */
+/* A new directory, durable; in hand_begin_shared with this many shared logs. */
 extern void hand_begin(Hand *h, QcLayout layout, uint64_t seed);
+extern void hand_begin_shared(Hand *h, QcLayout layout, uint32_t shards, uint64_t seed);
 extern void hand_end(Hand *h);
 
 /* The log, whose directory and first file are made when it is new. */
@@ -108,6 +109,7 @@ extern void hand_push(HandEntry *e, uint64_t log, uint64_t partition, uint64_t f
 					  uint32_t count);
 extern void hand_queue(HandEntry *e, uint64_t queue, const char *name); /* log = id, partition =
 																		 * 100 + id */
+extern void hand_queue_in(HandEntry *e, uint64_t queue, uint64_t log, const char *name);
 extern void hand_build(Hand *h, HandEntry *e);
 
 /* Put its records, those to be skipped left out, at the tails of their logs. */

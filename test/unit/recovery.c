@@ -252,6 +252,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 	if (options->rows != NULL)
 		status = load_rows(run, options->rows);
 	run->st->directory_id = hand->identity.directory_id;
+	run->st->shards = hand->identity.shards;
 	run->r = (QcRecover)
 	{
 		.st = run->st, .ring = run->ring, .files = &hand->files, .segment_size = SEGMENT,
@@ -418,7 +419,8 @@ expect_readable(Run *run, uint64_t queue, uint64_t first, uint64_t end)
 		QcStatus	status = QC_OK;
 
 		if (!qc_index_find(run->st, partition, position, &hint, &location))
-			status = qc_read_locate(&run->cache, queue, partition->id, position, 0, 0, &location,
+			status = qc_read_locate(&run->cache, QC_AT(run->st, QcQueue, partition->queue)->log_id,
+									partition->id, position, 0, 0, &location,
 									&run->err);
 		if (status == QC_OK)
 			status = qc_read_message(&run->cache, &location, partition->id, position, &message,

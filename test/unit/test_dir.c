@@ -37,9 +37,15 @@ end(void)
 }
 
 static QcStatus
+open_shared(QcLayout layout, uint32_t shards, QcIdentity *identity)
+{
+	return qc_dir_open(io, SYSTEM, layout, shards, ID, NODE, identity, &err);
+}
+
+static QcStatus
 open_dir(QcLayout layout, QcIdentity *identity)
 {
-	return qc_dir_open(io, SYSTEM, layout, ID, NODE, identity, &err);
+	return open_shared(layout, 0, identity);
 }
 
 static void
@@ -88,12 +94,72 @@ test_create_and_open(void)
 	CHECK(exists("qlog/q0/r00000001.qlog"));
 	digest = sim_disk_digest(disk);
 
-	CHECK_U64(qc_dir_open(io, SYSTEM, QC_LAYOUT_FLAT, 1, 2, &identity, &err), QC_OK);
+	CHECK_U64(qc_dir_open(io, SYSTEM, QC_LAYOUT_FLAT, 0, 1, 2, &identity, &err), QC_OK);
 	CHECK(!identity.created && !identity.copied);
 	CHECK_U64(identity.directory_id, ID);
 	CHECK_U64(identity.system_identifier, SYSTEM);
 	CHECK_U64(identity.node_id, NODE);
 	CHECK_U64(sim_disk_digest(disk), digest);
+	end();
+}
+
+/* Exactly q0 and the shared logs, each with its first file. */
+static void
+check_logs(QcLayout layout, uint32_t shards)
+{
+	uint64_t   *ids;
+	uint32_t	n;
+
+	CHECK_U64(qc_dir_logs(io, layout, &ids, &n, &err), QC_OK);
+	CHECK_U64(n, shards + 1);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		char		path[QC_PATH_MAX];
+
+		CHECK_U64(ids[i], i);
+		qc_path_file(path, layout, ids[i], 1, "qlog");
+		CHECK(exists(path));
+	}
+	free(ids);
+}
+
+/* Layout and number of shared logs are chosen once; asking for others is refused and changes nothing. */
+static void
+test_layout_is_fixed(void)
+{
+	QcIdentity	identity;
+	uint64_t	digest;
+
+	begin();
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 4, &identity), QC_OK);
+	CHECK_U64(identity.shards, 4);
+	check_logs(QC_LAYOUT_HIERARCHICAL, 4);
+	CHECK(exists("qlog/00/0000/q4/r00000001.qlog"));
+	sim_disk_reboot(disk, SIM_LOSE_ALL, SIM_LOSE_ALL);
+	digest = sim_disk_digest(disk);
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 0, &identity), QC_CONFLICT);
+	CHECK_STR(err.file, "qlog/SHARDS");
+	CHECK_STR(err.text, "directory has 4 shared logs, 0 were asked for");
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 5, &identity), QC_CONFLICT);
+	CHECK_U64(open_shared(QC_LAYOUT_FLAT, 4, &identity), QC_CONFLICT);
+	CHECK_STR(err.file, "qlog/LANES");
+	CHECK_U64(sim_disk_digest(disk), digest);
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 4, &identity), QC_OK);
+	CHECK_U64(identity.shards, 4);
+
+	replace_file("qlog/SHARDS", "format_version = 1\nshards = 0\n");
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 0, &identity), QC_DAMAGED);
+	CHECK_STR(err.file, "qlog/SHARDS");
+	replace_file("qlog/SHARDS", "format_version = 1\nshards = 1025\n");
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 4, &identity), QC_DAMAGED);
+	replace_file("qlog/SHARDS", "format_version = 2\nshards = many\n");
+	CHECK_U64(open_shared(QC_LAYOUT_HIERARCHICAL, 4, &identity), QC_VERSION);
+	end();
+
+	begin();
+	CHECK_U64(open_shared(QC_LAYOUT_FLAT, 0, &identity), QC_OK);
+	CHECK_U64(open_shared(QC_LAYOUT_FLAT, 1, &identity), QC_CONFLICT);
+	CHECK_STR(err.text, "directory has 0 shared logs, 1 were asked for");
 	end();
 }
 
@@ -112,9 +178,9 @@ test_created_survives(void)
 	end();
 }
 
-/* Cut short at every step, in every way: opening again always gives a complete directory. */
+/* Cut short at every step, in every way: opening again, with whatever settings, always gives a complete directory. */
 static void
-test_create_cut_short(void)
+create_cut_short(QcLayout layout, uint32_t shards, QcLayout other_layout, uint32_t other_shards)
 {
 	static const SimPoint points[] = {SIM_BEFORE, SIM_MIDDLE, SIM_AFTER};
 	static const SimLoss losses[] = {SIM_KEEP_ALL, SIM_LOSE_ALL, SIM_RANDOM};
@@ -122,7 +188,7 @@ test_create_cut_short(void)
 	uint64_t	steps;
 
 	begin();
-	CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);
+	CHECK_U64(open_shared(layout, shards, &identity), QC_OK);
 	steps = sim_disk_steps(disk);
 	end();
 	CHECK(steps > 10);
@@ -130,17 +196,27 @@ test_create_cut_short(void)
 	{
 		for (int i = 0; i < 9; i++)
 		{
+			QcLayout	again_layout = other_layout;
+			uint32_t	again_shards = other_shards;
+
 			begin();
 			sim_disk_reseed(disk, step * 16 + (uint64_t) i);
 			sim_disk_crash_at(disk, step, points[i % 3]);
-			CHECK(open_dir(QC_LAYOUT_FLAT, &identity) != QC_OK);
+			CHECK(open_shared(layout, shards, &identity) != QC_OK);
 			sim_disk_reboot(disk, losses[i / 3], losses[i / 3]);
+
+			/* once it is complete, what it was made with counts */
+			if (exists("IDENTITY"))
+			{
+				again_layout = layout;
+				again_shards = shards;
+			}
 
 			/* and once more in the middle of the second attempt */
 			sim_disk_crash_at(disk, sim_disk_steps(disk) + 1 + step % 7, points[i / 3]);
-			(void) open_dir(QC_LAYOUT_FLAT, &identity);
+			(void) open_shared(again_layout, again_shards, &identity);
 			sim_disk_reboot(disk, losses[i % 3], losses[i % 3]);
-			if (!CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK))
+			if (!CHECK_U64(open_shared(again_layout, again_shards, &identity), QC_OK))
 			{
 				char		content[512];
 
@@ -148,11 +224,21 @@ test_create_cut_short(void)
 				printf("# step %llu, %d: %s\n", (unsigned long long) step, i, content);
 				sim_disk_tree(disk, stdout);
 			}
-			CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);
+			CHECK_U64(open_shared(again_layout, again_shards, &identity), QC_OK);
 			CHECK(!identity.created && !identity.copied);
+			check_logs(again_layout, again_shards);
 			end();
 		}
 	}
+}
+
+static void
+test_create_cut_short(void)
+{
+	create_cut_short(QC_LAYOUT_FLAT, 0, QC_LAYOUT_FLAT, 0);
+	create_cut_short(QC_LAYOUT_FLAT, 3, QC_LAYOUT_FLAT, 3);
+	create_cut_short(QC_LAYOUT_HIERARCHICAL, 2, QC_LAYOUT_HIERARCHICAL, 0);
+	create_cut_short(QC_LAYOUT_FLAT, 2, QC_LAYOUT_FLAT, 1);
 }
 
 /* Open, and adopt when it is a copy. */
@@ -211,7 +297,7 @@ test_identity_is_checked(void)
 
 	begin();
 	CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);
-	CHECK_U64(qc_dir_open(io, SYSTEM + 1, QC_LAYOUT_FLAT, ID, NODE, &identity, &err), QC_FOREIGN);
+	CHECK_U64(qc_dir_open(io, SYSTEM + 1, QC_LAYOUT_FLAT, 0, ID, NODE, &identity, &err), QC_FOREIGN);
 	CHECK_STR(err.file, "IDENTITY");
 	CHECK_U64(open_dir(QC_LAYOUT_HIERARCHICAL, &identity), QC_CONFLICT);
 
@@ -506,6 +592,7 @@ main(void)
 {
 	UNIT_RUN(test_create_and_open);
 	UNIT_RUN(test_created_survives);
+	UNIT_RUN(test_layout_is_fixed);
 	UNIT_RUN(test_create_cut_short);
 	UNIT_RUN(test_found_is_durable);
 	UNIT_RUN(test_identity_is_checked);
