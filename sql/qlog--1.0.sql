@@ -233,7 +233,7 @@ AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROW
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log, which it may share (qlog.shards). waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_stat_partitions(OUT queue text, OUT partition text, OUT first_position bigint, OUT next_position bigint,
                                      OUT ready bigint, OUT bytes bigint, OUT last_push timestamptz, OUT blocked_by_pid int,
@@ -294,7 +294,7 @@ AS 'MODULE_PATHNAME', 'qlog_files_view' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS
 COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files. Errors: 53200 out of memory.';
 CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
 COMMENT ON VIEW qlog_files IS
-'Log files of this database''s queues, and of the system log (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';
+'Log files of this database''s queues, and of the system log and shared logs (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';
 
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;

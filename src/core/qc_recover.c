@@ -129,7 +129,10 @@ add_directory(QcRecovery *rc, uint64_t id, QcError *err)
 	if (status != QC_OK)
 		return status;
 
-	/* those that stay are always the state's; before the first checkpoint they begin at their beginning */
+	/*
+	 * those that stay are always the state's; before the first checkpoint they begin at their
+	 * beginning
+	 */
 	if (qc_log_stays(st->shards, id))
 	{
 		char		path[QC_PATH_MAX];

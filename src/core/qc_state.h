@@ -494,7 +494,8 @@ typedef struct QcState
 	int64_t		last_created_at;	/* entries' clock: never goes back */
 
 	uint64_t	directory_id;
-	uint32_t	shards;			/* shared logs of the directory, 0 = each queue has its own (qc_log.h) */
+	uint32_t	shards;			/* shared logs of the directory, 0 = each queue has its own
+								 * (qc_log.h) */
 	uint32_t	nepochs;
 	uint32_t	max_slots;		/* qlog.max_leases_per_cursor */
 	QcEpochRow	epochs[QC_EPOCHS_MAX];	/* oldest first; the last is current */

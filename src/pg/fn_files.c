@@ -19,17 +19,33 @@
 
 PG_FUNCTION_INFO_V1(qlog_files_view);
 
-/* A log to list, and the queue it belongs to. */
+/* A log to list, and the queue it belongs to; the system log and shared ones belong to none. */
 typedef struct Listed
 {
 	uint64		log;
 	uint64		active;			/* file being written */
 	char		queue[QLOG_NAME_MAX];
-	uint16		queue_len;		/* 0 = the system log */
+	uint16		queue_len;		/* 0 = no queue's own */
 	int64		last_push;
 } Listed;
 
-/* The logs of this database's queues, and q0 first. */
+/* The logs that stay, q0 first: [0, shards], with the last push of any queue in them.	 State lock. */
+static void
+list_staying(Listed *logs)
+{
+	for (uint64 id = 0; id <= qlog_state->shards; id++)
+	{
+		const QcLog *log = qc_log_by_id(qlog_state, id);
+
+		logs[id] = (Listed) {.log = id, .active = log == NULL ? 0 : log->file};
+	}
+	for (const QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
+		 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
+		if (qc_log_stays(qlog_state->shards, queue->log_id))
+			logs[queue->log_id].last_push = Max(logs[queue->log_id].last_push, queue->last_push);
+}
+
+/* The logs that stay, and those of this database's queues. */
 static Listed *
 collect(uint32 *n)
 {
@@ -38,19 +54,18 @@ collect(uint32 *n)
 
 	for (;;)
 	{
-		uint32		need = 1;
-		const QcLog *system;
+		uint32		need = qlog_state->shards + 1;
 
 		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-		system = qc_log_by_id(qlog_state, 0);
-		if (max > 0)
-			logs[0] = (Listed) {.active = system == NULL ? 0 : system->file};
+		if (need < max)
+			list_staying(logs);
 		for (QcQueue *queue = QC_AT(qlog_state, QcQueue, qlog_state->queues.head); queue != NULL;
 			 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
 		{
 			const QcLog *log = QC_AT(qlog_state, QcLog, queue->log);
 
 			if (queue->database != MyDatabaseId || log == NULL ||
+				qc_log_stays(qlog_state->shards, log->id) ||
 				(queue->state != QC_QUEUE_LIVE && queue->state != QC_QUEUE_DROPPING))
 				continue;
 			if (need < max)

@@ -63,11 +63,18 @@ max_worker_processes = 16
 max_prepared_transactions = 10
 });
 
-	# LAYOUT of test/run
+	# LAYOUT of test/run; not in tests that have called plain_layout()
 	my $layout = $ENV{QLOG_LAYOUT} || '';
 	$self->append_conf('postgresql.conf', "qlog.shards = 3\n") if $layout eq 'shared';
 	$self->append_conf('postgresql.conf', "qlog.directory_layout = hierarchical\n")
 	  if $layout eq 'hierarchical';
+	return;
+}
+
+# This test's servers have a log for each queue, in flat directories, whatever LAYOUT says.
+sub plain_layout
+{
+	delete $ENV{QLOG_LAYOUT};
 	return;
 }
 

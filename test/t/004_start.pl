@@ -11,6 +11,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 # Path -> digest of every file below a directory.  LMDB's lock file holds no data and is made anew at every open.
 sub digests
 {

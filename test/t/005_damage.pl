@@ -8,6 +8,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 # No checkpoint by time: what follows lies above the mark unless a test asks for one by a restart.
 my $node = QlogNode->started('main',
 	conf => [ "qlog.checkpoint_timeout = '1h'", "qlog.segment_size = '1MB'", "qlog.recovery_wait = '10s'" ]);

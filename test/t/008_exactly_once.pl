@@ -17,8 +17,9 @@ note "seed $seed";
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", 'max_connections = 60', "qlog.checkpoint_timeout = '200ms'" ]);
 
+# A message whose transactions are rolled back again and again would go to the dead letters.
 $node->sql(q{
-	select queue_create('a'); select queue_create('b');
+	select queue_create('a', '{"retry_limit": -1}'); select queue_create('b', '{"retry_limit": -1}');
 	create table sent(n bigint generated always as identity primary key, queue text, partition text);
 	create table done(seq bigint generated always as identity, n bigint, queue text, partition text, "position" bigint);
 	create function produce() returns void language plpgsql as $$

@@ -9,6 +9,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.state_memory = '512MB'", "qlog.checkpoint_timeout = '1s'", 'max_files_per_process = 200' ]);
 

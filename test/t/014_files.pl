@@ -10,6 +10,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.index_memory = '256kB'", "qlog.checkpoint_timeout = '100ms'", 'max_connections = 30' ]);
 my $dir = $node->qlog_dir;

@@ -8,6 +8,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '200ms'", "qlog.log_flush_interval = '20ms'" ]);
 my $dir = $node->qlog_dir;

@@ -10,6 +10,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	init => { allows_streaming => 1 },
 	conf => [ "qlog.checkpoint_timeout = '50ms'", "qlog.segment_size = '1MB'" ]);

@@ -9,6 +9,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.sweep_naptime = '1s'", "qlog.checkpoint_timeout = '200ms'", "statement_timeout = '60s'", 'autovacuum = off' ]);
 my $log_directory = $node->data_dir . '/qlog';
