@@ -12,52 +12,10 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-SECS = float(os.environ.get("SECS", "3"))
-REPS = int(os.environ.get("REPS", "5"))
-PAD = "".join(chr(97 + (i * 7) % 26) for i in range(172))
-DOC = ('{"id": %d, "type": "order.created", "tenant": "acme-eu-1", "ts": "2026-01-01T00:00:00Z", '
-       '"amount": 12.50, "pad": "' + PAD + '"}')
-WORK = tempfile.mkdtemp(prefix="bench.")
-
-
-def doc(i):
-    return DOC % (1000000 + i)
-
-
-def psql(text):
-    run = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], input=text, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if run.returncode:
-        sys.exit("SQL failed: %s\n%s" % (text[:300], run.stderr))
-    return run.stdout.strip()
-
-
-def script(name, text):
-    path = os.path.join(WORK, name + ".sql")
-    with open(path, "w") as f:
-        f.write(text)
-    return path
-
-
-def pgbench(path, clients, mode="prepared", secs=None, per=1, each=None, more=()):
-    """Transactions per second times `per`.  each: so many transactions per client instead of a time."""
-    extent = ["-T", str(int(secs or SECS))] if each is None else ["-t", str(each)]
-    cmd = ["pgbench", "-n", "-M", mode, "-c", str(clients), "-j", "2"] + extent + list(more) + ["-f", path]
-    run = subprocess.run(cmd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if run.returncode:
-        sys.exit("pgbench failed: %s\n%s" % (path, run.stderr[-2000:]))
-    for line in run.stdout.splitlines():
-        if line.startswith("tps = "):
-            return float(line.split()[2]) * per
-    sys.exit("pgbench printed no tps")
-
-
-def array(n):
-    items = ",".join('"%s"' % doc(i).replace("\\", "\\\\").replace('"', '\\"') for i in range(n))
-    return "{" + items + "}"
+import curves
+from measure import REPS, RESULTS, SECS, WORK, array, compare, doc, fill, pgbench, psql, script
 
 
 def setup_peer():
@@ -72,26 +30,6 @@ def setup_peer():
         SELECT queue_drop(q, true) FROM unnest('{bench,bench_pop}'::text[]) q;
         SELECT queue_create('bench');
         CHECKPOINT;""")
-
-
-RESULTS = []
-
-
-def compare(name, target, a, b, note=""):
-    ratios, sides = [], {"a": [], "b": []}
-    for rep in range(REPS):
-        order = (("a", a), ("b", b)) if rep % 2 == 0 else (("b", b), ("a", a))
-        got = {}
-        for key, side in order:
-            got[key] = side()
-            sides[key].append(got[key])
-        ratios.append(got["a"] / got["b"])
-    row = {"case": name, "target": target, "ratio": round(statistics.median(ratios), 3),
-           "min": round(min(ratios), 3), "max": round(max(ratios), 3),
-           "qlog": round(statistics.median(sides["a"])), "peer": round(statistics.median(sides["b"])), "note": note}
-    RESULTS.append(row)
-    print("%-34s %6.2fx [%5.2f..%5.2f]  target %-8s qlog %9d/s  peer %9d/s  %s" % (
-        name, row["ratio"], row["min"], row["max"], target, row["qlog"], row["peer"], note), flush=True)
 
 
 def case_push():
@@ -125,9 +63,7 @@ DELETE FROM skq WHERE id = ANY (:ids::bigint[]);
     # 4 clients x 800 transactions x 100 messages out of 400,000: the backlog never runs out, so none is empty.
     def fill_qlog():
         psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
-        for _ in range(20):
-            psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
-                 "(SELECT array_agg('%s'::text) FROM generate_series(1, 20000)));" % doc(1))
+        fill("bench_pop", 400000)
         psql("SELECT pg_sleep(0.3)")
         rate = pgbench(qlog, 4, "extended", per=100, each=800)
         if psql("SELECT acked FROM qlog_stat_queues WHERE queue = 'bench_pop'") != "320000":
@@ -159,25 +95,6 @@ def timed(text):
     begin = time.time()
     psql(text)
     return time.time() - begin
-
-
-def case_depth():
-    """pop + ack cost with a backlog of 10 to 1,000,000 (ratio to 1,000 waiting)"""
-    pop = script("pop1", "SELECT coalesce(max(lease_id), 0) AS lease FROM queue_pop('bench_pop', 1) \\gset\n"
-                 "SELECT queue_ack(:lease);\nSELECT queue_push('bench_pop', '%s');\n" % doc(1))
-    psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
-    have, base = 0, None
-    for depth in (10, 1000, 100000, 1000000):
-        while have < depth:
-            n = min(depth - have, 20000)
-            psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
-                 "(SELECT array_agg('%s'::text) FROM generate_series(1, %d)));" % (doc(1), n))
-            have += n
-        rate = statistics.median(pgbench(pop, 4, "simple", secs=2) for _ in range(3))
-        base = rate if depth == 1000 else base
-        RESULTS.append({"case": "pop with backlog", "depth": depth, "rate": round(rate)})
-        print("pop+ack+push, backlog %8d %9.0f/s %s" % (
-            depth, rate, "" if base is None else "%.2fx of 1,000" % (rate / base)), flush=True)
 
 
 def fill_partitions(parts, total):
@@ -288,9 +205,7 @@ def restart():
 def case_restart():
     """restart after kill -9 with 1,000,000 waiting messages"""
     psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
-    for _ in range(50):
-        psql("SELECT count(*) FROM queue_push_batch('bench_pop', "
-             "(SELECT array_agg('%s'::text) FROM generate_series(1, 20000)));" % doc(1))
+    fill("bench_pop", 1000000)
     down, up, own = restart()
     first = timed("SELECT count(*) FROM queue_pop('bench_pop', 100)")
     RESULTS.append({"case": "restart", "serving_s": round(up, 2), "first_pop_s": round(first, 3), "own": own})
@@ -363,7 +278,7 @@ def case_wait():
         waiting_run("queue_wait", call, waiters)
 
 
-CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "depth": case_depth,
+CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "curves": curves.case_curves,
          "restart": case_restart, "grid": case_grid, "wait": case_wait}
 
 

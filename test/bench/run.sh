@@ -12,8 +12,8 @@ private_dir bench
 pg_copy "$private/pg" && unset MAKEFLAGS MAKELEVEL MFLAGS &&
   make -s -j2 -C "$top" PG_CONFIG="$pg_config" all install DESTDIR="$private/pg" >"$private/build.log" 2>&1 ||
   { tail -20 "$private/build.log" >&2; exit 1; }
-cp bench.py "$private/"
-chmod 755 "$private/bench.py"
+cp ./*.py "$private/"
+chmod 755 "$private"/*.py
 mapfile -t conf <<'CONF'
 max_connections = 200
 shared_buffers = 1GB
@@ -23,6 +23,7 @@ autovacuum_naptime = 10s
 jit = off
 qlog.state_memory = 1GB
 qlog.index_memory = 256MB
+qlog.max_leases_per_cursor = 200000
 CONF
 cluster_init "$private/c" "${conf[@]}" || exit 1
 cluster_start "$private/c" || { tail -20 "$private/c/server.log"; exit 1; }
