@@ -38,7 +38,12 @@ void
 qlog_enter(const char *function)
 {
 	if (qlog_shared != NULL)
+	{
 		PreventCommandIfReadOnly(function);
+
+		/* What a parallel worker stages or leases would be nobody's when it ends. */
+		PreventCommandIfParallelMode(function);
+	}
 	qlog_enter_read(function);
 }
 

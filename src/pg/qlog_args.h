@@ -28,7 +28,7 @@ typedef struct QlogName
 
 /*
  * A function that changes queues begins: 55000 when not preloaded, 25006 on a standby or in a read-only transaction,
- * 0A000 in a database that is not UTF8, 57P03 when qlog is still recovering after qlog.recovery_wait.
+ * 25000 in a parallel worker, 0A000 in a database that is not UTF8, 57P03 when qlog is still recovering after qlog.recovery_wait.
  */
 extern void qlog_enter(const char *function);
 
