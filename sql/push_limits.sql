@@ -6,8 +6,19 @@ SELECT outcome($$SELECT queue_push('limits', convert_to(repeat('x', 8192), 'UTF8
 SELECT outcome($$SELECT queue_push('limits', convert_to(repeat('x', 8193), 'UTF8'))$$);
 SELECT outcome($$SELECT queue_push('limits', '1', headers => to_json(repeat('x', 8190)))$$);
 SELECT outcome($$SELECT * FROM queue_push_batch('limits', ARRAY['1', to_json(repeat('x', 8191))::text])$$);
+SELECT outcome($$SELECT queue_push_batch_bytea('limits', ARRAY[convert_to(repeat('x', 8193), 'UTF8')])$$);
+SELECT outcome($$SELECT queue_push_batch_json('limits', json_build_array(repeat('x', 8191)))$$);
+SELECT outcome($$SELECT queue_transaction(jsonb_build_array(jsonb_build_object('op', 'push', 'queue', 'limits', 'payload', repeat('x', 8191))))$$);
 RESET qlog.max_message_size;
 SELECT length(coalesce(payload::text, encode(payload_bytes, 'escape'))) FROM queue_peek('limits');
+
+-- As it is set: 16 MB, and one byte more; nothing at all; a megabyte.
+SHOW qlog.max_message_size;
+SELECT bytes, outcome(format('SELECT queue_push(%L, to_json(repeat(%L, %s)))', 'limits 2', 'x', bytes - 2)) AS json, outcome(format('SELECT queue_push(%L, convert_to(repeat(%L, %s), %L))', 'limits 2', 'y', bytes, 'UTF8')) AS bytea
+FROM unnest(ARRAY[3, 1048576, 16777216, 16777217]) AS bytes;
+SELECT outcome($$SELECT queue_push('limits 2', ''::bytea)$$), outcome($$SELECT queue_push('limits 2', '')$$);
+SELECT length(payload::text) AS json, length(payload_bytes) AS bytea, trim('"xy' FROM coalesce(payload::text, encode(payload_bytes, 'escape'))) = '' AS same FROM queue_pop('limits 2', 100);
+SELECT queue_drop('limits 2');
 
 SET qlog.max_transaction_bytes = '1MB';
 BEGIN;

@@ -22,6 +22,24 @@ SELECT outcome(format('SELECT queue_push(%L, %L)', 'push', j)) AS push, outcome(
 FROM unnest(ARRAY['', '{', '{"a":}', 'nul', '"\u12"', '1 2', E'"\t"']) AS j;
 SELECT outcome($$SELECT queue_push('push', '"\u0000"')$$) = outcome($$SELECT '"\u0000"'::json$$) AS same;
 SELECT outcome($$SELECT queue_push('push', '1', headers => '{')$$);
+-- \u0000 and halves of surrogate pairs are JSON text for a cast to json, so they are stored as they are, and nothing that reads them fails;
+-- jsonb refuses them in its own cast. Everywhere a payload or headers can come from.
+SELECT j, left(outcome(format('SELECT queue_push(%L, %L)', 'push odd', j)), 5) AS push, outcome(format('SELECT %L::json', j)) = outcome(format('SELECT queue_push(%L, %L)', 'push odd', j)) AS same,
+	split_part(outcome(format('SELECT queue_push(%L, %L::jsonb)', 'push odd jsonb', j)), ' ', 1) AS jsonb
+FROM unnest(ARRAY['"\u0000"', '{"\u0000": 1}', '["a", "\ud800"]', '"\udc00\ud800"', '"\u12"', '"\x"', E'"\x01"', '[1,]', '{"a": 1,}', '01', '+1', '.5', '1.', 'NaN', '''1''', '{a: 1}', '[1] x', '/**/ 1', U&'\FEFF1', U&'\00A01']) AS j;
+SELECT payload, outcome(format('SELECT queue_push(%L, %L, headers => %L)', 'push odd 2', payload, payload)) AS push,
+	(SELECT count(*) FROM queue_push_batch('push odd 2', ARRAY[payload::text], headers => ARRAY[payload::text])) AS batch, (SELECT count(*) FROM queue_push_batch_json('push odd 2', json_build_array(payload), headers => payload)) AS array
+FROM queue_peek('push odd', batch => 100);
+SELECT payload, headers, count(*) FROM (SELECT payload::text, headers::text FROM queue_pop('push odd 2', 100, auto_ack => true)) AS p GROUP BY 1, 2 ORDER BY p.payload COLLATE "C";
+SELECT outcome($$SELECT queue_transaction('[{"op": "push", "queue": "push odd", "payload": "\u0000"}]')$$);
+SELECT count(*) FROM qlog_queues WHERE queue = 'push odd jsonb';
+-- What is no UTF-8 cannot be text; as bytes it is stored as it is.
+SELECT outcome($$SELECT queue_push('push odd', E'"\xff"')$$);
+SELECT outcome($$SELECT queue_push('push odd', convert_from('\x22c08022', 'UTF8'))$$);
+SELECT outcome($$SELECT queue_push('push odd', '1', dedup_id => E'\xed\xa0\x80')$$);
+SELECT count(queue_push('push bytes', b)) FROM unnest(ARRAY['', '\x00', '\xff', '\xc080', '\xeda080', '\xf4908080']::bytea[]) AS b;
+SELECT payload, payload_bytes FROM queue_pop('push bytes', 10, auto_ack => true);
+
 -- Deeper nesting than the first look follows: PostgreSQL's parser has the last word.
 SELECT outcome(format('SELECT queue_push(%L, %L)', 'push deep', j)) AS push, outcome(format('SELECT %L::json', j)) = outcome(format('SELECT queue_push(%L, %L)', 'push deep', j)) AS same
 FROM unnest(ARRAY[repeat('[', 1000) || repeat(']', 999), repeat('{"a":', 1000) || '1' || repeat('}', 1000), repeat('[', 1000) || repeat(']', 1000)]) AS j;

@@ -29,7 +29,7 @@ queue_ack(PG_FUNCTION_ARGS)
 	qlog_enter("queue_ack()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
 	PG_RETURN_INT64(qlog_lease_ack(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)),
-								   !PG_ARGISNULL(ARG_MESSAGE_IDS),
+								   qlog_ids_given(fcinfo, ARG_MESSAGE_IDS),
 								   PG_GETARG_DATUM(ARG_MESSAGE_IDS)));
 }
 
@@ -103,9 +103,11 @@ queue_reject(PG_FUNCTION_ARGS)
 {
 	Reject		reject = {.said = !PG_ARGISNULL(ARG_REASON)};
 	QlogLease  *lease = &reject.lease;
+	bool		by_id;
 
 	qlog_enter("queue_reject()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
+	by_id = qlog_ids_given(fcinfo, ARG_MESSAGE_IDS);
 	if (reject.said)
 		reject.reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
 	do
@@ -113,7 +115,7 @@ queue_reject(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		if (!qlog_lease_look(qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID)), true, lease))
 			PG_RETURN_INT64(0);
-		qlog_lease_select(lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
+		qlog_lease_select(lease, by_id, PG_GETARG_DATUM(ARG_MESSAGE_IDS));
 		if (lease->nspots == 0)
 			PG_RETURN_INT64(0);
 	} while (!find_lane(&reject));

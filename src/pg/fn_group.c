@@ -51,12 +51,18 @@ typedef struct Place
 	int64		start_at;
 } Place;
 
+/* The first two arguments must be there, whatever the others are. */
+static void
+require_subject(FunctionCallInfo fcinfo)
+{
+	qlog_require(fcinfo, ARG_QUEUE, "queue");
+	qlog_require(fcinfo, ARG_CONSUMER_GROUP, "consumer_group");
+}
+
 /* Check the first two arguments, lock the group and look for it. */
 static void
 find_subject(FunctionCallInfo fcinfo, Subject *subject)
 {
-	qlog_require(fcinfo, ARG_QUEUE, "queue");
-	qlog_require(fcinfo, ARG_CONSUMER_GROUP, "consumer_group");
 	subject->queue_name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
 	subject->name = qlog_group_name(fcinfo, ARG_CONSUMER_GROUP);
 	qlog_queue_get(subject->queue_name, QLOG_MANAGE, &subject->queue);
@@ -106,6 +112,7 @@ queue_subscribe(PG_FUNCTION_ARGS)
 	QcGroupCreate create;
 
 	qlog_enter("queue_subscribe()");
+	require_subject(fcinfo);
 	place = start_argument(fcinfo);
 	find_subject(fcinfo, &subject);
 	if (subject.found != QLOG_GROUP_MISSING)
@@ -131,6 +138,7 @@ queue_unsubscribe(PG_FUNCTION_ARGS)
 	QcGroupDrop drop;
 
 	qlog_enter("queue_unsubscribe()");
+	require_subject(fcinfo);
 	find_subject(fcinfo, &subject);
 	if (subject.found == QLOG_GROUP_MISSING)
 		PG_RETURN_BOOL(false);
@@ -236,6 +244,7 @@ queue_seek(PG_FUNCTION_ARGS)
 	Place		place;
 
 	qlog_enter("queue_seek()");
+	require_subject(fcinfo);
 	place = target_argument(fcinfo);
 	find_subject(fcinfo, &subject);
 	if (subject.found == QLOG_GROUP_MISSING)

@@ -278,9 +278,11 @@ queue_nack(PG_FUNCTION_ARGS)
 {
 	Answer		answer = {0};
 	QlogLease	lease;
+	bool		by_id;
 
 	qlog_enter("queue_nack()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
+	by_id = qlog_ids_given(fcinfo, ARG_MESSAGE_IDS);
 	answer.nack.delay_us = QC_DELAY_RULE;
 	if (!PG_ARGISNULL(ARG_RETRY_AFTER))
 		answer.nack.delay_us = (uint64) qlog_interval_us(PG_GETARG_INTERVAL_P(ARG_RETRY_AFTER),
@@ -288,11 +290,10 @@ queue_nack(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(ARG_REASON))
 		answer.nack.reason = qlog_reason(PG_GETARG_DATUM(ARG_REASON));
 	answer.lease = answer.nack.lease = qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID));
-	if (!qlog_lease_look(answer.lease, !PG_ARGISNULL(ARG_MESSAGE_IDS) &&
-						 !qlog_lease_remembered(answer.lease), &lease))
+	if (!qlog_lease_look(answer.lease, by_id && !qlog_lease_remembered(answer.lease), &lease))
 		PG_RETURN_INT64(0);
 	answer.held = lease.nspots;
-	qlog_lease_select(&lease, !PG_ARGISNULL(ARG_MESSAGE_IDS), PG_GETARG_DATUM(ARG_MESSAGE_IDS));
+	qlog_lease_select(&lease, by_id, PG_GETARG_DATUM(ARG_MESSAGE_IDS));
 	if (lease.nspots == 0)
 		PG_RETURN_INT64(0);
 	answer.ranges = qlog_lease_ranges(&lease, &answer.nranges);

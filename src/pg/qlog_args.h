@@ -91,10 +91,12 @@ qlog_timestamptz(int64 unix_us)
 	return unix_us - QLOG_EPOCH_DIFFERENCE;
 }
 
+/* The last years that PostgreSQL knows lie beyond the core's: they are the end of its time. */
 static inline int64
 qlog_unix_us(TimestampTz instant)
 {
-	return instant + QLOG_EPOCH_DIFFERENCE;
+	return instant > PG_INT64_MAX - QLOG_EPOCH_DIFFERENCE ? PG_INT64_MAX :
+		instant + QLOG_EPOCH_DIFFERENCE;
 }
 
 #endif							/* QLOG_ARGS_H */

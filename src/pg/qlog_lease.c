@@ -173,24 +173,29 @@ compare_ids(const void *a, const void *b)
 	return memcmp(a, b, QC_ID_SIZE);
 }
 
-/* The ids of a uuid[], sorted; *n of them. */
+bool
+qlog_ids_given(FunctionCallInfo fcinfo, int n)
+{
+	if (PG_ARGISNULL(n))
+		return false;
+	if (array_contains_nulls(PG_GETARG_ARRAYTYPE_P(n)))
+		qlog_arg_missing("message_ids");
+	return true;
+}
+
+/* The ids of a uuid[] without NULLs, sorted; *n of them. */
 static uint8 *
 sorted_ids(Datum message_ids, uint32 *n)
 {
 	ArrayType  *array = DatumGetArrayTypeP(message_ids);
 	Datum	   *values;
-	bool	   *nulls;
 	int			count;
 	uint8	   *ids;
 
-	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, &nulls, &count);
+	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &values, NULL, &count);
 	ids = MemoryContextAllocHuge(CurrentMemoryContext, (Size) count * QC_ID_SIZE + 1);
 	for (int i = 0; i < count; i++)
-	{
-		if (nulls[i])
-			qlog_arg_missing("message_ids");
 		memcpy(ids + (size_t) i * QC_ID_SIZE, DatumGetUUIDP(values[i])->data, QC_ID_SIZE);
-	}
 	qsort(ids, count, QC_ID_SIZE, compare_ids);
 	*n = (uint32) count;
 	return ids;

@@ -30,8 +30,11 @@ typedef struct QlogLease
  */
 extern bool qlog_lease_look(uint64 id, bool read, QlogLease *lease);
 
+/* Is the n-th argument, message_ids, given?	 22004 when it holds a NULL. */
+extern bool qlog_ids_given(FunctionCallInfo fcinfo, int n);
+
 /*
- * Keep only the messages with these ids (a uuid[] datum) and those that this transaction has not answered already; reads
+ * Keep only the messages with these ids (a uuid[] datum without NULLs) and those that this transaction has not answered already; reads
  * the messages unless they were popped by this session just before.  by_id = false: all of them.
  */
 extern void qlog_lease_select(QlogLease *lease, bool by_id, Datum message_ids);

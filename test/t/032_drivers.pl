@@ -135,6 +135,19 @@ is(next_message(), '{"p":  1}', 'PREPARE without types: what is stored');
 is($c->query("select queue_push('q', 1)")->{error}, '42883', 'a number is no payload');
 is($c->query("select queue_push('q', 'no json')")->{error}, '22P02', 'text that is not JSON');
 
+# Bytes that are no UTF-8 never become text, payload or name; as bytea they are a message.
+foreach my $bytes ("\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"a\0b\"")
+{
+	my $hex = unpack('H*', $bytes);
+
+	is($c->execute('select queue_push($1, $2)', types('none', $_), 'q', $bytes)->{error}, '22021', "$hex as $_")
+	  foreach qw(none text varchar json);
+	is($c->execute('select queue_push($1, $2)', types('none', 'none'), $bytes, '1')->{error}, '22021', "$hex as a name");
+	ok_result($c->execute('select queue_push($1, $2)', types('none', 'bytea'), 'q', "\\x$hex"), "$hex as bytea");
+	is(next_message(), "\\x$hex", "$hex as bytea: what is stored");
+}
+is(next_message(), undef, 'nothing else was stored');
+
 # ------------------------------------------------------------------------------------------------
 # Batches
 # ------------------------------------------------------------------------------------------------
