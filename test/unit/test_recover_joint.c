@@ -2,39 +2,10 @@
  * test_recover_joint.c
  *		Recovery of joint entries that stand in the log: which decision counts, and who is asked.
  */
-#include "fixture.h"
+#include "fixture_stash.h"
 #include "qc_apply.h"
 
 #include <string.h>
-
-static HandStash stash;
-static RunOptions options;
-
-/* The fixture, with an empty stash. */
-static void
-begin(void)
-{
-	fixture_begin();
-	hand_stash_begin(&stash);
-	memset(&options, 0, sizeof(options));
-	options.stash = &stash;
-}
-
-/* A joint entry that pushes count messages at first to queue 1, built. */
-static void
-build_push(uint64_t seq, uint64_t xid, uint16_t flags, uint64_t first, uint32_t count)
-{
-	hand_entry(&entry, seq, xid, flags);
-	hand_push(&entry, 1, 101, first, count);
-	hand_build(&hand, &entry);
-}
-
-static void
-put_push(uint64_t seq, uint64_t xid, uint64_t first, uint32_t count)
-{
-	build_push(seq, xid, QC_ENTRY_CARRIED, first, count);
-	hand_put(&hand, &entry);
-}
 
 /* A decision entry in the log. */
 static void
@@ -59,36 +30,13 @@ put_confirm(uint64_t at, uint32_t timeline, uint64_t seq, uint64_t lsn)
 	hand_write_entry(&hand, &entry);
 }
 
-/* Once more, without the stash: all verdicts are in the log now. */
-static void
-expect_logged(void)
-{
-	uint64_t	digest = sim_disk_digest(hand.disk);
-	uint64_t	state = state_digest(run.st);
-
-	run_end(&run);
-	server.ncommitted = 0;
-	if (!run_ok(&run, &hand, &server, NULL))
-		return;
-	CHECK(!run.r.changed);
-	CHECK_U64(server.nasked, 0);
-	CHECK_U64(sim_disk_digest(hand.disk), digest);
-	CHECK_U64(state_digest(run.st), state);
-}
-
-static bool
-recovers(void)
-{
-	return run_ok(&run, &hand, &server, &options);
-}
-
 /* ---- deciding ---- */
 
 /* The commit log knows the xid as committed, but the entry's WAL record is not known to be durable: a stranger's. */
 static void
 test_xid_is_not_asked(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	server_commits(&server, 70);
 	if (recovers())
@@ -110,7 +58,7 @@ test_stashed(void)
 {
 	for (int committed = 0; committed < 2; committed++)
 	{
-		begin();
+		stash_fixture_begin();
 		put_push(3, 70, 0, 2);
 		hand_stash_entry(&stash, &hand, &entry, 1, 800);
 		if (committed)
@@ -135,7 +83,7 @@ test_stashed(void)
 static void
 test_stashed_other_xid(void)
 {
-	begin();
+	stash_fixture_begin();
 	build_push(3, 71, QC_ENTRY_CARRIED, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	put_push(3, 70, 0, 2);
@@ -150,7 +98,7 @@ test_stashed_other_xid(void)
 static void
 test_confirmed(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_push(4, 71, 2, 2);
 	put_confirm(5, 1, 4, 900);
@@ -173,7 +121,7 @@ test_confirmed(void)
 static void
 test_confirm_outside_history(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_confirm(4, 1, 3, 20000);
 	server_commits(&server, 70);
@@ -189,7 +137,7 @@ test_confirm_outside_history(void)
 static void
 test_logged_decision(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_push(4, 71, 2, 3);
 	put_decision(5, 1, 3, 950, true);
@@ -210,7 +158,7 @@ test_logged_decision(void)
 static void
 test_decision_outside_history(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_decision(4, 1, 3, 20000, true);
 	if (recovers())
@@ -237,7 +185,7 @@ test_decision_of_other_timeline(void)
 {
 	QcEpoch		epoch = {.epoch = RUN_EPOCH + 1, .previous = RUN_EPOCH, .first_seq = 7, .timeline = 2};
 
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 1);
 	put_push(4, 71, 1, 1);
 	put_decision(5, 1, 3, 400, true);
@@ -262,7 +210,7 @@ test_decision_of_other_timeline(void)
 static void
 test_last_decision_counts(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_push(4, 71, 2, 2);
 	put_decision(5, 1, 3, 0, false);
@@ -291,7 +239,7 @@ test_decision_behind_end(void)
 {
 	uint64_t	position;
 
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	put_decision(4, 1, 3, 950, true);
 	position = hand_solo(&hand, 1, 5, 101, 2, 1);
@@ -318,7 +266,7 @@ test_joint_ack(void)
 		QcAck		ack = {.lease = 77, .group = 0};
 		QcAckItem	item = {.partition = 101, .first = 0, .count = 3};
 
-		begin();
+		stash_fixture_begin();
 		(void) hand_solo(&hand, 1, 3, 101, 0, 3);
 		hand_entry(&entry, 4, 0, 0);
 		hand_effect(&entry, QC_EFFECT_DELIVER, &deliver, 1);
@@ -359,7 +307,7 @@ test_open_in_checkpoint(void)
 		Server		other;
 		QcRing	   *ring;
 
-		begin();
+		stash_fixture_begin();
 		put_push(3, 70, 0, 2);
 
 		/* the state with the entry open, as a checkpointer would have copied it */
@@ -426,7 +374,7 @@ test_commit_log_fails(void)
 {
 	for (int stashed = 0; stashed < 2; stashed++)
 	{
-		begin();
+		stash_fixture_begin();
 		put_push(3, 70, 0, 2);
 		if (stashed)
 			hand_stash_entry(&stash, &hand, &entry, 1, 800);
@@ -443,7 +391,7 @@ test_commit_log_fails(void)
 static void
 test_epoch_fails(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	options.copied = true;
 	expect_failure(FAIL_RANDOM, QC_INTERNAL, "no random numbers");

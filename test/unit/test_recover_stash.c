@@ -2,61 +2,9 @@
  * test_recover_stash.c
  *		Recovery from the stash: what of it counts, and what is restored from it.
  */
-#include "fixture.h"
+#include "fixture_stash.h"
 
 #include <string.h>
-
-static HandStash stash;
-static RunOptions options;
-
-/* The fixture, with an empty stash. */
-static void
-begin(void)
-{
-	fixture_begin();
-	hand_stash_begin(&stash);
-	memset(&options, 0, sizeof(options));
-	options.stash = &stash;
-}
-
-/* A joint entry that pushes count messages at first to queue 1, built. */
-static void
-build_push(uint64_t seq, uint64_t xid, uint16_t flags, uint64_t first, uint32_t count)
-{
-	hand_entry(&entry, seq, xid, flags);
-	hand_push(&entry, 1, 101, first, count);
-	hand_build(&hand, &entry);
-}
-
-static void
-put_push(uint64_t seq, uint64_t xid, uint64_t first, uint32_t count)
-{
-	build_push(seq, xid, QC_ENTRY_CARRIED, first, count);
-	hand_put(&hand, &entry);
-}
-
-/* Once more, without the stash: all verdicts are in the log now. */
-static void
-expect_logged(void)
-{
-	uint64_t	digest = sim_disk_digest(hand.disk);
-	uint64_t	state = state_digest(run.st);
-
-	run_end(&run);
-	server.ncommitted = 0;
-	if (!run_ok(&run, &hand, &server, NULL))
-		return;
-	CHECK(!run.r.changed);
-	CHECK_U64(server.nasked, 0);
-	CHECK_U64(sim_disk_digest(hand.disk), digest);
-	CHECK_U64(state_digest(run.st), state);
-}
-
-static bool
-recovers(void)
-{
-	return run_ok(&run, &hand, &server, &options);
-}
 
 /* ---- the stash ---- */
 
@@ -68,7 +16,7 @@ test_stash_is_sorted_out(void)
 	uint8_t		body[QC_WALREC_MARK_MAX];
 	QcWriter	w;
 
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	qc_writer_init(&w, body, sizeof(body));
@@ -97,7 +45,7 @@ test_stash_of_other_directory(void)
 {
 	HandStash	foreign;
 
-	begin();
+	stash_fixture_begin();
 	hand_stash_begin(&foreign);
 	build_push(3, 70, QC_ENTRY_CARRIED, 0, 1);
 	hand_stash_entry(&foreign, &hand, &entry, 1, 800);
@@ -125,7 +73,7 @@ test_stash_torn_anywhere(void)
 	{
 		size_t		first;
 
-		begin();
+		stash_fixture_begin();
 		put_push(3, 70, 0, 2);
 		hand_stash_entry(&stash, &hand, &entry, 1, 800);
 		first = stash.len;
@@ -151,7 +99,7 @@ test_stash_torn_anywhere(void)
 static void
 test_stash_damaged_in_the_middle(void)
 {
-	begin();
+	stash_fixture_begin();
 	put_push(3, 70, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	stash.bytes[stash.len - 3] ^= 1;
@@ -173,7 +121,7 @@ test_restore(void)
 	uint64_t	tail1;
 	uint64_t	tail2;
 
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 	tail1 = hand_log(&hand, 1)->tail;
 	tail2 = hand_log(&hand, 2)->tail;
@@ -211,7 +159,7 @@ test_restore(void)
 static void
 test_restore_over_lost_ones(void)
 {
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 
 	/* 4: lost, had positions 2 .. 4; 5: restored; 6: rolled back; 7: restored */
@@ -248,7 +196,7 @@ test_restore_ack_beyond_next(void)
 	QcAck		ack = {.lease = 77, .group = 0};
 	QcAckItem	item = {.partition = 101, .first = 2, .count = 3};
 
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 	hand_entry(&entry, 6, 70, QC_ENTRY_CARRIED);
 	hand_effect(&entry, QC_EFFECT_ACK, &ack, 1);
@@ -271,7 +219,7 @@ test_restore_ack_beyond_next(void)
 static void
 test_restore_after_cut(void)
 {
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 	build_push(4, 70, QC_ENTRY_CARRIED, 2, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
@@ -295,7 +243,7 @@ test_restore_creation(void)
 {
 	QcWalEntry	wal;
 
-	begin();
+	stash_fixture_begin();
 
 	/* committed by itself: xid 0 in the WAL record */
 	hand_entry(&entry, 3, 0, QC_ENTRY_CARRIED);
@@ -326,7 +274,7 @@ test_restore_creation(void)
 static void
 test_restore_creation_over_leftover(void)
 {
-	begin();
+	stash_fixture_begin();
 	(void) hand_log(&hand, 3);
 	(void) hand_append(&hand, 3, "rubbish", 7);
 	hand_entry(&entry, 3, 0, QC_ENTRY_CARRIED);
@@ -351,7 +299,7 @@ test_restore_creation_over_leftover(void)
 static void
 test_referenced_is_missing(void)
 {
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 	build_push(4, 70, QC_ENTRY_REFERENCED, 2, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
@@ -367,7 +315,7 @@ test_referenced_is_missing(void)
 	}
 	fixture_end();
 
-	begin();
+	stash_fixture_begin();
 	(void) hand_solo(&hand, 1, 3, 101, 0, 2);
 	build_push(4, 70, QC_ENTRY_REFERENCED, 2, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
@@ -385,7 +333,7 @@ test_stash_of_ended_epoch(void)
 {
 	QcEpoch		epoch = {.epoch = RUN_EPOCH + 1, .previous = RUN_EPOCH, .first_seq = 3, .timeline = 1};
 
-	begin();
+	stash_fixture_begin();
 	build_push(4, 70, QC_ENTRY_CARRIED, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	hand.epoch = RUN_EPOCH + 1;
@@ -410,7 +358,7 @@ test_epoch_known_from_stash(void)
 	uint8_t		body[QC_WALREC_MARK_MAX];
 	QcWriter	w;
 
-	begin();
+	stash_fixture_begin();
 	build_push(4, 70, QC_ENTRY_CARRIED, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	qc_writer_init(&w, body, sizeof(body));
@@ -436,7 +384,7 @@ test_epoch_known_from_stash(void)
 static void
 test_used_seq_ends_epoch(void)
 {
-	begin();
+	stash_fixture_begin();
 	build_push(3, 70, QC_ENTRY_CARRIED, 0, 2);
 	hand_stash_entry(&stash, &hand, &entry, 1, 800);
 	if (recovers())
@@ -453,7 +401,7 @@ test_used_seq_ends_epoch(void)
 static void
 test_restore_rolls(void)
 {
-	begin();
+	stash_fixture_begin();
 	for (uint64_t seq = 3; seq < 33; seq++)
 		(void) hand_solo(&hand, 1, seq, 101, (seq - 3) * 30, 30);
 	for (uint64_t seq = 33; seq < 68; seq++)
