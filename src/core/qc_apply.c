@@ -14,6 +14,7 @@
 #include "qc_lane.h"
 #include "qc_lease.h"
 #include "qc_purge.h"
+#include "qc_retain.h"
 
 #define OF_PARTITION offsetof(QcPending, of_partition)
 
@@ -100,6 +101,8 @@ apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError 
 	if (status != QC_OK)
 		return status;
 	qc_groups_follow(st, partition, !apply->recovering);
+	if (partition->visible == 0 && partition->pending.head == 0)
+		partition->done_floor = partition->any_floor = apply->created_at;
 	queue->last_push = partition->last_push = apply->created_at;
 	if (apply->recovering)
 		queue->last_dedup = apply->created_at;	/* or may have been: the messages are not read */
@@ -605,6 +608,66 @@ apply_purge(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *
 	return QC_OK;
 }
 
+/* Retention has removed what stands below these starts. */
+static QcStatus
+apply_watermark(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	QcQueue    *queue = group_queue(st, effect->u.watermark.queue);
+
+	for (uint32_t i = 0; queue != NULL && i < effect->nitems; i++)
+	{
+		QcWatermarkItem item;
+		QcPartition *partition;
+		QcStatus	status;
+
+		qc_effect_item(effect, i, &item);
+		partition = qc_partition_by_id(st, item.partition);
+		if (partition == NULL)
+		{
+			status = unknown_partition(st, apply, item.partition, err);
+			if (status != QC_OK)
+				return status;
+			continue;
+		}
+		if (item.start > partition->next)
+			return qc_error_set(err, QC_DAMAGED, "partition %llu begins behind its end",
+								(unsigned long long) item.partition);
+		qc_retain_below(st, partition, item.start);
+		queue->unread += item.unread;
+	}
+	return QC_OK;
+}
+
+/* Retention has removed these ranges. */
+static QcStatus
+apply_gone(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	QcQueue    *queue = group_queue(st, effect->u.gone.queue);
+
+	for (uint32_t i = 0; queue != NULL && i < effect->nitems; i++)
+	{
+		QcGoneItem	item;
+		QcPartition *partition;
+		QcStatus	status;
+
+		qc_effect_item(effect, i, &item);
+		partition = qc_partition_by_id(st, item.partition);
+		if (partition == NULL)
+		{
+			status = unknown_partition(st, apply, item.partition, err);
+			if (status != QC_OK)
+				return status;
+			continue;
+		}
+		if (item.first > partition->next || item.count > partition->next - item.first)
+			return qc_error_set(err, QC_DAMAGED, "messages behind the end of partition %llu are removed",
+								(unsigned long long) item.partition);
+		qc_retain_range(st, partition, item.first, item.first + item.count, !apply->recovering);
+		queue->unread += item.unread;
+	}
+	return QC_OK;
+}
+
 QcStatus
 qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
@@ -662,6 +725,10 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 		case QC_EFFECT_CANCEL:
 			qc_delay_remove(st, effect->u.cancel.lane, effect->u.cancel.position);
 			return QC_OK;
+		case QC_EFFECT_WATERMARK:
+			return apply_watermark(st, apply, effect, err);
+		case QC_EFFECT_GONE:
+			return apply_gone(st, apply, effect, err);
 		case QC_EFFECT_KIND_END:
 			break;
 	}

@@ -15,6 +15,7 @@
 #include "qc_index.h"
 #include "qc_lane.h"
 #include "qc_purge.h"
+#include "qc_retain_pass.h"
 #include "qc_wait.h"
 
 #define ALL			offsetof(QcQueue, all)
@@ -301,6 +302,8 @@ qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget)
 	qc_partition_touch(st, partition);
 	move_scans(st, partition, queue->groups);
 	move_scans(st, partition, st->dead_groups);
+	if (st->retain_partition == ref)
+		st->retain_partition = partition->of_queue.next;
 	if (partition->lane == QC_LANE_NONE)
 		queue->visible -= partition->visible;
 	for (QcRef c = partition->cursors; c != 0; c = next)
@@ -309,11 +312,7 @@ qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget)
 		qc_cursor_free(st, QC_AT(st, QcCursor, c));
 	}
 	partition->cursors = 0;
-	for (QcRef a = partition->aborted.head; a != 0; a = next)
-	{
-		next = QC_AT(st, QcAbortedRange, a)->next;
-		qc_mem_free(&st->mem, QC_CLASS_PENDING, a);
-	}
+	qc_range_free(st, partition);
 	qc_index_forget(st, partition);
 	unlink_bucket(st, &st->partition_names,
 				  qc_hash_name(queue->id, qc_name_at(st, partition->name), partition->name_len),
@@ -352,6 +351,8 @@ queue_free(QcState *st, QcQueue *queue)
 	qc_grants_free(st, queue->grants);
 	queue->grants = 0;
 	unlink_bucket(st, &st->queue_ids, qc_hash_id(queue->id), ref, offsetof(QcQueue, id_next));
+	if (st->retain_queue == ref)
+		qc_retain_next_queue(st);
 	qc_list_remove(st, &st->queues, ref, ALL);
 	qc_mem_free(&st->mem, qc_mem_name_class(queue->name_len), queue->name);
 	queue->name = 0;

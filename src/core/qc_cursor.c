@@ -28,33 +28,6 @@
 #define READY		offsetof(QcCursor, ready)
 #define OF_PARTITION offsetof(QcPending, of_partition)
 
-uint64_t
-qc_skip_aborted(const QcState *st, const QcPartition *partition, uint64_t p)
-{
-	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
-
-	while (range != NULL && range->first <= p)
-	{
-		if (p < range->first + range->count)
-			p = range->first + range->count;
-		range = QC_AT(st, QcAbortedRange, range->next);
-	}
-	return p;
-}
-
-/* First position above p where an aborted range begins, or the partition's stable end. */
-static uint64_t
-run_end(const QcState *st, const QcPartition *partition, uint64_t p)
-{
-	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
-
-	while (range != NULL && range->first < p)
-		range = QC_AT(st, QcAbortedRange, range->next);
-	if (range != NULL && range->first < partition->stable)
-		return range->first;
-	return partition->stable;
-}
-
 static bool
 deliverable(const QcState *st, const QcCursor *cursor)
 {
@@ -548,29 +521,6 @@ qc_cursor_dead(QcState *st, QcCursor *cursor, uint64_t position)
 	qc_cursor_refresh(st, cursor);
 }
 
-/* Remember [first, first + count) as holding no message; the pending entry just freed serves again. */
-static void
-add_aborted(QcState *st, QcPartition *partition, uint64_t first, uint32_t count)
-{
-	QcAbortedRange *last = QC_AT(st, QcAbortedRange, partition->aborted.tail);
-	QcRef		ref;
-
-	if (last != NULL && last->first + last->count == first && last->count <= UINT32_MAX - count)
-	{
-		last->count += count;
-		return;
-	}
-	ref = qc_mem_alloc(&st->mem, QC_CLASS_PENDING);
-	assert(ref != 0);
-	QC_AT(st, QcAbortedRange, ref)->first = first;
-	QC_AT(st, QcAbortedRange, ref)->count = count;
-	if (last != NULL)
-		last->next = ref;
-	else
-		partition->aborted.head = ref;
-	partition->aborted.tail = ref;
-}
-
 /* Messages of a partition that a group has not looked at became visible. */
 static void
 count_unscanned(QcState *st, const QcPartition *partition, uint64_t count)
@@ -585,26 +535,36 @@ count_unscanned(QcState *st, const QcPartition *partition, uint64_t count)
 	}
 }
 
+/* Messages of [first, end); recovery may know of some already that retention has removed. */
+static uint64_t
+messages(const QcState *st, const QcPartition *partition, uint64_t first, uint64_t end)
+{
+	return end - first - qc_range_covered(st, partition, first, end);
+}
+
 /* Count a range that became visible for each cursor; what recovery has delivered already is not ready. */
 static void
 count_visible(QcState *st, QcPartition *partition, uint64_t first, uint64_t end)
 {
+	uint64_t	n;
+
 	if (first < partition->start)
 		first = partition->start;
 	if (first >= end)
 		return;
-	partition->visible += end - first;
+	n = messages(st, partition, first, end);
+	partition->visible += n;
 	if (partition->lane != 0)
 		return;
-	QC_AT(st, QcQueue, partition->queue)->visible += end - first;
-	count_unscanned(st, partition, end - first);
+	QC_AT(st, QcQueue, partition->queue)->visible += n;
+	count_unscanned(st, partition, n);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->next))
 	{
 		uint64_t	from = cursor->fetch > first ? cursor->fetch : first;
 
 		if (from < end)
-			QC_AT(st, QcGroup, cursor->group)->nready += end - from;
+			QC_AT(st, QcGroup, cursor->group)->nready += messages(st, partition, from, end);
 	}
 }
 
@@ -629,7 +589,7 @@ qc_partition_advance(QcState *st, QcPartition *partition)
 		if (pending.settled == 1)
 			count_visible(st, partition, pending.first, end);
 		else
-			add_aborted(st, partition, pending.first, pending.count);
+			qc_range_add(st, partition, pending.first, end, false, false);
 	}
 	qc_dirty_partition(st, partition);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
@@ -688,7 +648,7 @@ choose_fresh(QcState *st, const QcCursor *cursor, Chosen *chosen)
 
 	while (room > 0 && p < partition->stable)
 	{
-		uint64_t	end = run_end(st, partition, p);
+		uint64_t	end = qc_range_next(st, partition, p);
 		uint64_t	want = end - p < room ? end - p : room;
 		uint32_t	n = choose_run(chosen, partition->id, p, want, 1);
 

@@ -10,6 +10,7 @@
 #define QC_CURSOR_H
 
 #include "qc_effect.h"
+#include "qc_range.h"
 #include "qc_state.h"
 
 /* One run of a delivery, as the deliver effect lists it. */
@@ -84,9 +85,6 @@ extern void qc_cursor_dead(QcState *st, QcCursor *cursor, uint64_t position);
 
 /* The message is done: free its slot, which has no lease any more. */
 extern void qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot);
-
-/* First position at or above p that is not in an aborted range. */
-extern uint64_t qc_skip_aborted(const QcState *st, const QcPartition *partition, uint64_t p);
 
 /* A new cursor of (partition, group) at the partition's first position; 0 = full. */
 extern QcRef qc_cursor_create(QcState *st, QcPartition *partition, QcGroup *group, bool promised);

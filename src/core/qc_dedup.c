@@ -34,6 +34,15 @@ queue_of(QcState *st, uint64_t partition)
 	return found == NULL ? NULL : QC_AT(st, QcQueue, found->queue);
 }
 
+int64_t
+qc_dedup_since(const QcQueue *queue, int64_t now)
+{
+	int64_t		since = now - queue->options.value[QC_OPT_DEDUP_WINDOW] + 1;
+	int64_t		floor = queue->options.value[QC_OPT_DEDUP_SINCE];
+
+	return since > floor ? since : floor;
+}
+
 QcDedup *
 qc_dedup_find(QcState *st, uint64_t partition, const uint8_t *hash, int64_t now, int64_t window)
 {

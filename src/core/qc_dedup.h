@@ -42,6 +42,9 @@ typedef struct QcDedup
 extern QcDedup *qc_dedup_find(QcState *st, uint64_t partition, const uint8_t *hash, int64_t now,
 							  int64_t window);
 
+/* Since when the queue's dedup ids count, seen from now. */
+extern int64_t qc_dedup_since(const QcQueue *queue, int64_t now);
+
 /* Claim a key that qc_dedup_find does not find. 0 = qlog.dedup_memory is full. */
 extern QcRef qc_dedup_claim(QcState *st, uint64_t partition, const uint8_t *hash,
 							const uint8_t *id);

@@ -24,16 +24,6 @@ delayed_target(QcState *st, const QcPartition *lane, uint64_t position, uint64_t
 	return true;
 }
 
-/* Since when dedup ids of the queue are known. */
-static int64_t
-known_since(const QcQueue *queue, int64_t now)
-{
-	int64_t		since = now - queue->options.value[QC_OPT_DEDUP_WINDOW] + 1;
-	int64_t		floor = queue->options.value[QC_OPT_DEDUP_SINCE];
-
-	return since > floor ? since : floor;
-}
-
 /* Enter the dedup ids of one record that are within the window of its queue. */
 static QcStatus
 rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
@@ -49,14 +39,14 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		uint64_t	target = partition->id;
 		QcStatus	status;
 
-		if (p >= partition->stable || qc_skip_aborted(st, partition, p) != p)
+		if (p >= partition->stable || qc_range_undone(st, partition, p))
 			continue;
 		if (partition->lane == QC_LANE_DELAY && !delayed_target(st, partition, p, &target))
 			continue;
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
 		if (status != QC_OK)
 			return status;
-		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < known_since(queue, now))
+		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < qc_dedup_since(queue, now))
 			continue;
 		qc_frame_hash(&message, hash);
 		if (!qc_dedup_load(st, queue, target, hash, message.id, created_at))
@@ -129,7 +119,7 @@ find_windows(QcState *st, int64_t now)
 		 queue = QC_AT(st, QcQueue, queue->all.next))
 	{
 		QcLog	   *log = qc_log_by_id(st, queue->log_id);
-		int64_t		since = known_since(queue, now);
+		int64_t		since = qc_dedup_since(queue, now);
 
 		if (log != NULL && !queue->damaged && queue->state != QC_QUEUE_DEAD &&
 			queue->last_dedup >= since && since < log->dedup_since)

@@ -52,6 +52,9 @@
  *				partition at `due` (microseconds since the Unix epoch); hash: of the message id, to find it by.
  * fire			these messages of the delay lane are due: their copies were appended in the same entry.
  * cancel		this message of the delay lane is not to be delivered.
+ * watermark	messages of these partitions below `start` have been removed by retention; unread: how many of them a group
+ *				had not finished.  What is leased stays with its consumer.
+ * gone			the same for [first, first + count), above the start.
  */
 #define QC_NO_ITEMS
 
@@ -110,7 +113,11 @@
 	EFFECT(24, FIRE, fire, QcFire, \
 		U64(lane), U64(position)) \
 	EFFECT(25, CANCEL, cancel, QcCancel, \
-		U64(lane) U64(position), QC_NO_ITEMS)
+		U64(lane) U64(position), QC_NO_ITEMS) \
+	EFFECT(28, WATERMARK, watermark, QcWatermark, \
+		U64(queue), U64(partition) U64(start) U64(unread)) \
+	EFFECT(29, GONE, gone, QcGone, \
+		U64(queue), U64(partition) U64(first) U32(count) U32(unread))
 
 /* QcRelease.delay_us and QcNack.delay_us: as the options retry_delay and retry_delay_max have it */
 #define QC_DELAY_RULE		UINT64_MAX

@@ -496,6 +496,9 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 		case QC_EFFECT_PURGE:
 			needs->nitems++;
 			break;
+		case QC_EFFECT_GONE:
+			needs->npending += effect->nitems;
+			break;
 		case QC_EFFECT_PARTITION_CREATE:
 			needs->npartitions++;
 			need_name(needs, effect->u.partition_create.name.len);

@@ -13,17 +13,7 @@
 static uint64_t
 count_from(const QcState *st, const QcPartition *partition, uint64_t from)
 {
-	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
-	uint64_t	count = partition->stable - from;
-
-	for (; range != NULL; range = QC_AT(st, QcAbortedRange, range->next))
-	{
-		uint64_t	end = range->first + range->count;
-
-		if (end > from)
-			count -= end - (range->first > from ? range->first : from);
-	}
-	return count;
+	return partition->stable - from - qc_range_covered(st, partition, from, partition->stable);
 }
 
 uint64_t
@@ -41,33 +31,13 @@ qc_partition_count(const QcState *st, const QcPartition *partition, uint64_t fro
 	return from >= partition->stable ? 0 : count_from(st, partition, from);
 }
 
-/* Forget aborted ranges that lie below the start. */
-static void
-trim_aborted(QcState *st, QcPartition *partition)
-{
-	QcRef		ref;
-
-	while ((ref = partition->aborted.head) != 0)
-	{
-		const QcAbortedRange *range = QC_AT(st, QcAbortedRange, ref);
-
-		if (range->first + range->count > partition->start)
-			return;
-		partition->aborted.head = range->next;
-		if (partition->aborted.head == 0)
-			partition->aborted.tail = 0;
-		qc_mem_free(&st->mem, QC_CLASS_PENDING, ref);
-	}
-}
-
-
 /* Everything below bound goes.  The groups' counts no longer hold anything of the partition. */
 static void
 drop_below(QcState *st, QcPartition *partition, uint64_t bound)
 {
 	if (partition->start < bound)
 		partition->start = bound;
-	trim_aborted(st, partition);
+	qc_range_trim(st, partition);
 	partition->visible = qc_partition_all(st, partition);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->next))

@@ -30,8 +30,8 @@ store_be64(uint8_t *at, uint64_t value)
 
 /*
  * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup,
- * deduplicated; 4: messages dropped; 5: lanes, pushed_count, pushed_bytes; group 2: state and counters; 3: volume;
- * partition 2: start, purges, bytes, last_push; 3: bytes of what is pending; lease 2: messages taken, acknowledged; 3:
+ * deduplicated; 4: messages dropped; 5: lanes, pushed_count, pushed_bytes; 6: unread; group 2: state and counters; 3: volume;
+ * partition 2: start, purges, bytes, last_push; 3: bytes of what is pending; 4: of ranges, what they are and since when; lease 2: messages taken, acknowledged; 3:
  * delivered; cursor 2: sought; 3: why a message came back; open entry 2: new definitions of queues; 3: delivered and lane
  * of an item.
  */
@@ -41,9 +41,10 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
-			return 5;
-		case QC_ROW_GROUP:
+			return 6;
 		case QC_ROW_PARTITION:
+			return 4;
+		case QC_ROW_GROUP:
 		case QC_ROW_LEASE:
 		case QC_ROW_CURSOR:
 		case QC_ROW_OPEN:
@@ -230,6 +231,7 @@ put_queue(Dump *d, QcRef ref)
 	put_volume(w, &queue->lanes);
 	qc_put_u64(w, queue->pushed_count);
 	qc_put_u64(w, queue->pushed_bytes);
+	qc_put_u64(w, queue->unread);
 }
 
 static Key
@@ -285,6 +287,8 @@ put_partition(Dump *d, QcRef ref)
 		qc_put_u8(w, 1);
 		qc_put_u64(w, QC_AT(st, QcAbortedRange, r)->first);
 		qc_put_u32(w, QC_AT(st, QcAbortedRange, r)->count);
+		qc_put_u8(w, QC_AT(st, QcAbortedRange, r)->gone);
+		qc_put_u64(w, (uint64_t) QC_AT(st, QcAbortedRange, r)->at);
 	}
 	for (QcRef r = partition->pending.head; r != 0;
 		 r = QC_AT(st, QcPending, r)->of_partition.next)

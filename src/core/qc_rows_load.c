@@ -142,7 +142,7 @@ get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
 	return QC_OK;
 }
 
-/* What versions 2 to 4 of the row have brought. */
+/* What versions 2 to 6 of the row have brought. */
 static QcStatus
 load_definition(Row *row, QcQueue *queue, QcError *err)
 {
@@ -166,6 +166,8 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 	queue->lanes = get_volume(&row->value);
 	queue->pushed_count = qc_get_u64(&row->value);
 	queue->pushed_bytes = qc_get_u64(&row->value);
+	if (row->version >= 6)
+		queue->unread = qc_get_u64(&row->value);
 	return QC_OK;
 }
 
@@ -266,6 +268,12 @@ load_aborted(Row *row, QcPartition *partition, QcError *err)
 		return full(err);
 	range->first = qc_get_u64(&row->value);
 	range->count = qc_get_u32(&row->value);
+	range->at = row->st->last_created_at;
+	if (row->version >= 4)
+	{
+		range->gone = qc_get_u8(&row->value);
+		range->at = (int64_t) qc_get_u64(&row->value);
+	}
 	if (partition->aborted.tail != 0)
 		QC_AT(st, QcAbortedRange, partition->aborted.tail)->next = ref;
 	else

@@ -19,7 +19,7 @@
 /* An object must fit the bytes that its class hands out. */
 _Static_assert(sizeof(QcQueue) <= 512, "queue");
 _Static_assert(sizeof(QcGroup) <= 256, "group");
-_Static_assert(sizeof(QcPartition) <= 160, "partition");
+_Static_assert(sizeof(QcPartition) <= 176, "partition");
 _Static_assert(sizeof(QcCursor) <= 112, "cursor");
 _Static_assert(sizeof(QcLease) <= 128, "lease");
 _Static_assert(sizeof(QcSlot) <= 64, "slot");

@@ -143,10 +143,14 @@ typedef struct QcQueue
 	uint64_t	delayed;		/* messages in the delay lane */
 	uint64_t	deduplicated;	/* pushes that a dedup id answered */
 	uint64_t	dropped;		/* messages that would be dead letters, with dead_letters off */
+	uint64_t	unread;			/* messages that retention has removed before every group had
+								 * finished them */
 	int64_t		last_push;
 	int64_t		last_pop;
 	int64_t		last_dedup;		/* newest push with a dedup id, or a later time */
 	QcList		dedups;			/* settled ones, oldest first, through QcDedup.link */
+	int64_t		bytes_before;	/* what was pushed before this time is too much for
+								 * retention_bytes; never stored */
 } QcQueue;
 
 /* One element of a queue's ACL, as PostgreSQL's aclitem; in the order of the array. */
@@ -240,6 +244,13 @@ typedef struct QcPartition
 	uint32_t	group;			/* QC_LANE_DEAD: the group whose dead letters these are */
 	uint32_t	nitems;			/* of a lane: messages in it */
 	QcList		items;			/* of a lane: QcLaneItem, by position */
+
+	/*
+	 * Of what was pushed before these times nothing is left that could go by its age: finished, or
+	 * whatever it is.  Microseconds since the Unix epoch, 0 = not known; never stored.
+	 */
+	int64_t		done_floor;
+	int64_t		any_floor;
 } QcPartition;
 
 typedef enum QcLaneState
@@ -354,12 +365,17 @@ typedef struct QcPending
 	uint64_t	bytes;			/* of their records */
 } QcPending;
 
-/* A range of positions without messages; of class PENDING, so that undoing an entry needs no memory. */
+/*
+ * A range of positions without messages (qc_range.h); of class PENDING, so that undoing an entry needs no memory.
+ */
 typedef struct QcAbortedRange
 {
 	uint64_t	first;
 	uint32_t	count;
 	QcRef		next;
+	int64_t		at;				/* aborted: no message of it was pushed later */
+	uint8_t		gone;			/* it held messages, which retention has removed */
+	uint8_t		unused[7];
 } QcAbortedRange;
 
 typedef enum QcOpenItemKind
@@ -549,6 +565,13 @@ typedef struct QcState
 	uint64_t	clock_queue;	/* the wall clock was set: queue and position where arming anew
 								 * goes on; 0 = done */
 	uint64_t	clock_position;
+
+	/*
+	 * Where the walk over all partitions stands (qc_retain_pass.h): the queue, 0 = at the end, and
+	 * the partition of it that comes next, 0 = none.
+	 */
+	QcRef		retain_queue;
+	QcRef		retain_partition;
 
 	/* Waiting (qc_wait.h). */
 	uint64_t	waiters;		/* byte offset in the block of nwaiters nodes, one per process */

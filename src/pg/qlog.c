@@ -18,6 +18,7 @@
 #include "qlog_xact.h"
 #include "wrk_checkpoint.h"
 #include "wrk_guard.h"
+#include "wrk_retention.h"
 #include "wrk_sweeper.h"
 #include "wrk_timer.h"
 
@@ -44,4 +45,5 @@ _PG_init(void)
 	qlog_guards_register();
 	qlog_timer_register();
 	qlog_sweeper_register();
+	qlog_retention_register();
 }

@@ -37,6 +37,7 @@ int			qlog_max_message_size = 16 * MB_IN_KB;
 int			qlog_max_pop_wait = 5000;
 int			qlog_max_transaction_bytes = 256 * MB_IN_KB;
 int			qlog_recovery_wait = 30000;
+int			qlog_retention_naptime = 5000;
 int			qlog_segment_size = 64;
 int			qlog_shards = 0;
 int			qlog_sweep_naptime = 60;
@@ -133,6 +134,8 @@ static const IntSetting ints[] = {
 	&qlog_max_transaction_bytes, 64, 256 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
 	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",
 	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
+	{"qlog.retention_naptime", "Time between two looks for messages that are not kept any longer.",
+	&qlog_retention_naptime, 10, 24 * 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.segment_size", "Size at which a log file is closed and the next one begins.",
 	&qlog_segment_size, 1, 1024, PGC_POSTMASTER, GUC_UNIT_MB},
 	{"qlog.shards", "Number of logs that all queues share, fixed when the data directory is made; 0 gives each queue its own.",

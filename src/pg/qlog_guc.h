@@ -44,6 +44,7 @@ extern int	qlog_shards;		/* as asked for; what is, is in the state */
 extern int	qlog_sweep_naptime; /* s */
 extern int	qlog_state_memory;	/* kB */
 extern int	qlog_sync_method;	/* QlogSyncMethod */
+extern int	qlog_retention_naptime; /* ms */
 extern bool qlog_track_timing;
 extern int	qlog_wal_carry;		/* QlogWalCarry */
 extern int	qlog_wal_payload_limit; /* bytes */

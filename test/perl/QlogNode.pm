@@ -61,6 +61,7 @@ fsync = on
 restart_after_crash = on
 max_worker_processes = 16
 max_prepared_transactions = 10
+qlog.retention_naptime = '1d'
 });
 
 	# LAYOUT of test/run; not in tests that have called plain_layout()

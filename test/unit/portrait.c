@@ -86,6 +86,22 @@ draw_lane(QcState *st, Paper *paper, const QcPartition *partition)
 	}
 }
 
+/* Positions without messages from the start on; neighbours are one, whatever the state knows of them. */
+static void
+draw_ranges(QcState *st, Paper *paper, const QcPartition *partition)
+{
+	uint64_t	p = partition->start;
+
+	while (p < partition->next)
+	{
+		uint64_t	end = qc_skip_aborted(st, partition, p);
+
+		if (end > p)
+			say(paper, "      nothing at %" PRIu64 " + %" PRIu64 "\n", p, end - p);
+		p = end > p ? end : p + 1;
+	}
+}
+
 /* By ids, whatever the order of the lists. */
 static void
 draw_partitions(QcState *st, Paper *paper, const QcQueue *queue)
@@ -101,10 +117,7 @@ draw_partitions(QcState *st, Paper *paper, const QcQueue *queue)
 			" stable %" PRIu64 " visible %" PRIu64 "\n", id, (int) partition->name_len,
 			qc_name_at(st, partition->name), partition->lane, partition->start, partition->next,
 			partition->stable, partition->visible);
-		for (QcRef ref = partition->aborted.head; ref != 0;
-			 ref = QC_AT(st, QcAbortedRange, ref)->next)
-			say(paper, "      nothing at %" PRIu64 " + %u\n", QC_AT(st, QcAbortedRange, ref)->first,
-				QC_AT(st, QcAbortedRange, ref)->count);
+		draw_ranges(st, paper, partition);
 		draw_lane(st, paper, partition);
 		for (uint32_t g = 0; g < queue->next_group && partition->lane == 0; g++)
 		{
