@@ -10,6 +10,7 @@
 #include "qlog_death.h"
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
+#include "qlog_partition.h"
 #include "qlog_shmem.h"
 
 /* Arguments. */

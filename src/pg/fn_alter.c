@@ -12,6 +12,7 @@
 
 #include "qlog_alter.h"
 #include "qlog_compat.h"
+#include "qlog_namelock.h"
 #include "qlog_options.h"
 
 /* Arguments behind the queue. */

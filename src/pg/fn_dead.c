@@ -19,6 +19,8 @@
 #include "qlog_death.h"
 #include "qlog_group.h"
 #include "qlog_list.h"
+#include "qlog_namelock.h"
+#include "qlog_partition.h"
 #include "qlog_row.h"
 #include "qlog_shmem.h"
 

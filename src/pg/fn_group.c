@@ -13,6 +13,7 @@
 #include "utils/timestamp.h"
 
 #include "qlog_group.h"
+#include "qlog_namelock.h"
 #include "qlog_position.h"
 #include "qlog_shmem.h"
 

@@ -15,6 +15,7 @@
 #include "qlog_guc.h"
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
+#include "qlog_partition.h"
 #include "qlog_shmem.h"
 
 /* Arguments. */

@@ -13,6 +13,7 @@
 
 #include "qlog_lookup.h"
 #include "qlog_message.h"
+#include "qlog_partition.h"
 
 /* Arguments of queue_push. */
 enum

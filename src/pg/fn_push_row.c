@@ -16,6 +16,7 @@
 
 #include "qlog_lookup.h"
 #include "qlog_message.h"
+#include "qlog_partition.h"
 
 PG_FUNCTION_INFO_V1(queue_push_row);
 

@@ -11,6 +11,7 @@
 
 #include "qlog_acl.h"
 #include "qlog_lookup.h"
+#include "qlog_namelock.h"
 #include "qlog_options.h"
 #include "qlog_shmem.h"
 

@@ -19,6 +19,7 @@
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
 #include "qlog_message.h"
+#include "qlog_partition.h"
 
 PG_FUNCTION_INFO_V1(queue_transaction);
 

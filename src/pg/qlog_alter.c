@@ -8,6 +8,7 @@
 #include "utils/array.h"
 #include "utils/memutils.h"
 
+#include "qlog_namelock.h"
 #include "qlog_shmem.h"
 
 /* 42501 unless the current role may alter the queue. */

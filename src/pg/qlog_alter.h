@@ -9,6 +9,7 @@
 #define QLOG_ALTER_H
 
 #include "qlog_lookup.h"
+#include "qlog_namelock.h"
 
 #define QLOG_GRANTS_MAX 1000	/* elements of an ACL */
 

@@ -9,6 +9,7 @@
 
 #include "qlog_commit.h"
 #include "qlog_guc.h"
+#include "qlog_namelock.h"
 #include "qlog_position.h"
 #include "qlog_report.h"
 

@@ -21,6 +21,7 @@
 
 #include "qlog_list.h"
 #include "qlog_lookup.h"
+#include "qlog_namelock.h"
 #include "qlog_shmem.h"
 
 static object_access_hook_type previous_hook = NULL;

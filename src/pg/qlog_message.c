@@ -9,6 +9,7 @@
 #include "qlog_dedup.h"
 #include "qlog_guc.h"
 #include "qlog_lookup.h"
+#include "qlog_partition.h"
 #include "qlog_shmem.h"
 
 #define DEDUP_ID_MAX 1024

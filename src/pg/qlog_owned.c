@@ -15,6 +15,7 @@
 
 #include "qlog_alter.h"
 #include "qlog_list.h"
+#include "qlog_namelock.h"
 #include "qlog_shmem.h"
 
 static ProcessUtility_hook_type previous_hook = NULL;

@@ -15,6 +15,7 @@
 #include "qlog_death.h"
 #include "qlog_guc.h"
 #include "qlog_lookup.h"
+#include "qlog_partition.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_cursor.h"

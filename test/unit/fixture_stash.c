@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-HandStash stash;
-RunOptions options;
+HandStash	stash;
+RunOptions	options;
 
 void
 stash_fixture_begin(void)
