@@ -80,6 +80,26 @@ is($node->sql("select attempts, reason from qlog_dead_letters where queue = 'poi
 	'3|lost in crashes more often than retry_limit allows', 'then it is a dead letter');
 is($node->sql("select count(*) from queue_pop('poison')"), '0', 'and is not delivered again');
 
+# Over restarts of every kind in between; in an ordered partition, for a group, with an acknowledgement in the transaction that dies.
+$node->sql(q{select queue_create('poison 2', '{"retry_limit": 3}'); select count(queue_push('poison 2', n, 'p')) from unnest(array['1', '2']) n});
+my $attempt = 0;
+foreach my $between ([ 'nothing', sub { } ], [ 'a shutdown', sub { $node->restart } ], [ 'an immediate shutdown', sub { $node->stop('immediate'); $node->start } ],
+	[ 'a kill', \&crash ])
+{
+	my ($rc, $out) = $node->psql('postgres',
+		q{begin; select payload::text || ' ' || attempt, 'acked ' || queue_ack(lease_id) from queue_pop('poison 2', consumer_group => 'g'); copy (select 1) to program 'kill -9 $PPID'});
+
+	$attempt++;
+	is($out, "1 $attempt|acked 1", "attempt $attempt kills its backend, and $between->[0] follows");
+	await_server();
+	$between->[1]->();
+}
+await_dead('poison 2', 1);
+is($node->sql("select consumer_group, partition, attempts, payload, reason from qlog_dead_letters where queue = 'poison 2'"),
+	'g|p|4|1|lost in crashes more often than retry_limit allows', 'then it is a dead letter, with its payload');
+is($node->sql("select payload::text || ' ' || attempt from queue_pop('poison 2', consumer_group => 'g')"), '2 1', 'and the one behind it is delivered');
+is($node->sql("select payload::text || ' ' || attempt from queue_pop('poison 2')"), '1 1', 'to other groups it was never delivered');
+
 # The same when its delivery had been committed: the lease runs out, over a crash.
 $node->sql("select queue_create('slow', '{\"retry_limit\": 1, \"lease\": \"300 ms\"}'); select queue_push('slow', '1')");
 is($node->sql("select attempt from queue_pop('slow')"), '1', 'the first delivery');
