@@ -86,6 +86,14 @@ SELECT wait_for('later small', 1);
 SELECT queue_resume('later small');
 SELECT count(*) FROM queue_pop('later small', auto_ack => true);
 SELECT queue_push('later small', to_json(repeat(md5('c'), 16)), deliver_at => now() + interval '1 h') IS NOT NULL AS pushed;
+-- A purge, and a group that is sent to the end or begins with what is new, pass over nothing that is still to come.
+SELECT queue_push('later purge', '1', 'p') IS NOT NULL AS pushed, queue_push('later purge', '2', 'p', deliver_at => clock_timestamp() + '2 s') IS NOT NULL AS delayed;
+SELECT queue_purge('later purge'), queue_seek('later purge', '', to_end => true), queue_subscribe('later purge', 'new');
+SELECT ready, delayed FROM qlog_stat_queues WHERE queue = 'later purge';
+SELECT queue_purge('later purge', 'p');
+SELECT wait_for('later purge', 1);
+SELECT payload, attempt FROM queue_pop('later purge', 10), queue_ack(lease_id);
+SELECT payload, attempt FROM queue_pop('later purge', 10, consumer_group => 'new');
 -- Wrong times and arguments.
 SELECT outcome($$SELECT queue_push('later', '1', deliver_at => 'infinity')$$);
 SELECT outcome($$SELECT queue_push_batch('later', ARRAY['1'], deliver_at => 'infinity')$$);
