@@ -3,9 +3,12 @@ SELECT current_database() AS home \gset
 CREATE DATABASE regress_qlog_latin1 ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C';
 \c regress_qlog_latin1
 CREATE EXTENSION qlog;
-SELECT queue_push('encoding', '1');
 \echo :LAST_ERROR_SQLSTATE
-SELECT count(*) FROM qlog_queues;
+CREATE FUNCTION queue_push(queue text, payload text, partition text, dedup_id text, headers json, deliver_at timestamptz) RETURNS uuid
+AS '$libdir/qlog', 'queue_push_text' LANGUAGE C;
+SELECT queue_push('encoding', '1', NULL, NULL, NULL, NULL);
+CREATE FUNCTION queue_definitions() RETURNS SETOF text AS '$libdir/qlog' LANGUAGE C;
+SELECT queue_definitions();
 \c :home
 DROP DATABASE regress_qlog_latin1;
 

@@ -6,7 +6,7 @@
 CREATE FUNCTION qlog_version() RETURNS text
 AS 'MODULE_PATHNAME', 'qlog_version' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION qlog_version() IS
-'Version of the loaded library. 55000 when the library is not in shared_preload_libraries.';
+'Version of the loaded library. 55000 when the library is not in shared_preload_libraries, 0A000 when the encoding of the database is not UTF8.';
 
 -- Fails here, before anything else is made, where no function would work.
 SELECT qlog_version();
@@ -16,7 +16,7 @@ SELECT qlog_version();
 CREATE FUNCTION queue_create(queue text, options jsonb DEFAULT '{}', if_not_exists boolean DEFAULT false) RETURNS boolean
 AS 'MODULE_PATHNAME', 'queue_create' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_create(text, jsonb, boolean) IS
-'Creates a queue, at COMMIT. queue: 1 to 255 bytes, case kept. options: {"lease": interval, "ordered": boolean, "compression_level": integer, ...}: intervals are strings, sizes numbers or strings with a unit; NULL and {} mean the defaults. Returns true, or false when it exists and if_not_exists is true. Errors: 42710 exists, 42602 or 42622 bad name, 22004 NULL name, 22023 unknown option (the HINT lists them) or bad value, 42501 no CREATE privilege on the database.';
+'Creates a queue, at COMMIT. queue: 1 to 255 bytes, case kept; names that begin with "qlog." are reserved. options: {"lease": interval, "ordered": boolean, "compression_level": integer, ...}: intervals are strings, sizes numbers or strings with a unit; NULL and {} mean the defaults. Returns true, or false when it exists and if_not_exists is true. Errors: 42710 exists, 42602, 42622 or 42939 bad name, 22004 NULL name, 22023 unknown option (the HINT lists them) or bad value, 42501 no CREATE privilege on the database.';
 
 CREATE FUNCTION queue_drop(queue text, if_exists boolean DEFAULT false) RETURNS boolean
 AS 'MODULE_PATHNAME', 'queue_drop' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -233,7 +233,7 @@ AS 'MODULE_PATHNAME', 'qlog_stat_queues' LANGUAGE C VOLATILE PARALLEL UNSAFE ROW
 COMMENT ON FUNCTION qlog_stat_queues() IS 'Rows of the view qlog_stat_queues.';
 CREATE VIEW qlog_stat_queues AS SELECT * FROM qlog_stat_queues();
 COMMENT ON VIEW qlog_stat_queues IS
-'Counters of the queues that the role may use. Messages now: ready, leased, delayed (pushed for later, or given back with a retry time that has not come), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log, which it may share (qlog.shards). waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
+'Counters of the queues that the role may use. Messages now, summed over the consumer groups: ready, leased, delayed (given back with a retry time that has not come; once each those pushed for later), dead. Since the queue was made: pushed, popped (deliveries), acked, nacked, expired, deduplicated (pushes that a dedup id answered). oldest_ready_age: age of the message that the next pop takes first. bytes: size of its log, which it may share (qlog.shards). last_push: the last message written, also one that was due or became a dead letter. waiting: sessions that wait in queue_pop() or queue_wait() now; wakeups: how often one of them was woken since the server started. live_bytes: of messages that are not done, dead letters included, and of what is about to be committed: what the option max_bytes limits. Exact while messages come in and when none is left, an estimate in between. dropped: messages that retry_limit or queue_reject() took out of a queue with the option dead_letters off, since it was made. Cheap enough to be read every second.';
 
 CREATE FUNCTION qlog_stat_partitions(OUT queue text, OUT partition text, OUT first_position bigint, OUT next_position bigint,
                                      OUT ready bigint, OUT bytes bigint, OUT last_push timestamptz, OUT blocked_by_pid int,
@@ -282,7 +282,7 @@ COMMENT ON VIEW qlog_stat_log IS
 
 CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
                                   OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 4;
+AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 6;
 COMMENT ON FUNCTION qlog_stat_workers() IS 'Rows of the view qlog_stat_workers.';
 CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
 COMMENT ON VIEW qlog_stat_workers IS

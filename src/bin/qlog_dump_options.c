@@ -178,6 +178,16 @@ take(int option, const char *argument, DumpOptions *options)
 	}
 }
 
+static const char *
+long_name(int option)
+{
+	const struct option *entry = long_options;
+
+	while (entry->val != option)
+		entry++;
+	return entry->name;
+}
+
 /* The usage is wrong: say why, and where to find help. */
 static DumpParsed
 refuse(FILE *errors, const char *what, const char *argument)
@@ -191,6 +201,7 @@ DumpParsed
 dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 {
 	int			option;
+	char		what[40];
 
 	*options = (DumpOptions)
 	{
@@ -214,7 +225,10 @@ dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 			return DUMP_PARSED_DONE;
 		}
 		if (!take(option, optarg, options))
-			return refuse(errors, "wrong argument of an option", optarg);
+		{
+			(void) snprintf(what, sizeof(what), "wrong argument of --%s", long_name(option));
+			return refuse(errors, what, optarg);
+		}
 	}
 	if (optind < argc && options->path == NULL)
 		options->path = argv[optind++];

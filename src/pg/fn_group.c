@@ -86,6 +86,26 @@ place_at_time(TimestampTz instant)
 	return (Place) {QC_START_TIME, qlog_unix_us(instant)};
 }
 
+static void
+explain_start(void *unused)
+{
+	(void) unused;
+	errhint("Argument \"start_at\" is \"new\", \"oldest\" or a timestamp.");
+}
+
+static TimestampTz
+start_instant(char *text)
+{
+	ErrorContextCallback context = {.previous = error_context_stack, .callback = explain_start};
+	Datum		instant;
+
+	error_context_stack = &context;
+	instant = DirectFunctionCall3(timestamptz_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
+								  Int32GetDatum(-1));
+	error_context_stack = context.previous;
+	return DatumGetTimestampTz(instant);
+}
+
 /* 'new', 'oldest', or a timestamp. */
 static Place
 start_argument(FunctionCallInfo fcinfo)
@@ -99,10 +119,7 @@ start_argument(FunctionCallInfo fcinfo)
 		return (Place) {QC_START_NEW, 0};
 	if (strcmp(start, "oldest") == 0)
 		return (Place) {QC_START_OLDEST, 0};
-	return place_at_time(DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-																 CStringGetDatum(start),
-																 ObjectIdGetDatum(InvalidOid),
-																 Int32GetDatum(-1))));
+	return place_at_time(start_instant(start));
 }
 
 Datum

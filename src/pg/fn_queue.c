@@ -102,5 +102,6 @@ qlog_version(PG_FUNCTION_ARGS)
 	(void) fcinfo;
 	if (qlog_shared == NULL)
 		qlog_gate_check();
+	qlog_encoding_check();
 	PG_RETURN_TEXT_P(cstring_to_text(QLOG_VERSION));
 }

@@ -21,16 +21,22 @@
 #define REASON_MAX 1024
 
 void
-qlog_enter_read(const char *function)
+qlog_encoding_check(void)
 {
-	if (qlog_shared == NULL)
-		qlog_gate_check();
-	PreventCommandDuringRecovery(function);
 	if (GetDatabaseEncoding() != PG_UTF8)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("queues need a database with encoding UTF8"),
 				 errdetail("The encoding of this database is %s.", GetDatabaseEncodingName())));
+}
+
+void
+qlog_enter_read(const char *function)
+{
+	if (qlog_shared == NULL)
+		qlog_gate_check();
+	PreventCommandDuringRecovery(function);
+	qlog_encoding_check();
 	qlog_gate_check();
 }
 
@@ -153,7 +159,7 @@ char *
 qlog_interval_text(int64 us)
 {
 	if (us % USECS_PER_DAY == 0 && us != 0)
-		return psprintf(INT64_FORMAT " days", us / USECS_PER_DAY);
+		return psprintf(INT64_FORMAT " day%s", us / USECS_PER_DAY, us == USECS_PER_DAY ? "" : "s");
 	if (us % USECS_PER_SEC == 0)
 		return psprintf(INT64_FORMAT " s", us / USECS_PER_SEC);
 	if (us % 1000 == 0)

@@ -35,6 +35,9 @@ extern void qlog_enter(const char *function);
 /* As qlog_enter for a function that only looks: allowed in read-only transactions. */
 extern void qlog_enter_read(const char *function);
 
+/* 0A000 unless the encoding of the database is UTF8. */
+extern void qlog_encoding_check(void);
+
 /* 22004 naming the argument. */
 extern void qlog_arg_missing(const char *argument) pg_attribute_noreturn();
 

@@ -90,6 +90,10 @@ qlog_report(int level, const QcError *err, const char *what)
 				 errmsg_internal("%s", err->text),
 				 hint == NULL ? 0 : errhint("%s", hint)));
 	qc_error_format(err, detail, sizeof(detail));
+
+	/* A sentence, as PostgreSQL's own details are; names of ours and of settings stay as they are. */
+	if (strncmp(detail, "qlog", 4) != 0)
+		detail[0] = (char) pg_toupper((unsigned char) detail[0]);
 	ereport(level,
 			(errcode(qlog_sqlstate(err->code)),
 			 errmsg("%s", what),

@@ -41,7 +41,7 @@ pg_locate || { echo "PostgreSQL is not installed; run make deps" >&2; exit 1; }
 private_dir demo
 trap 'touch "$private/stop"; private_dir_cleanup' EXIT
 
-say "A private server with qlog preloaded (PostgreSQL $("$pg_bindir/postgres" -V | sed 's/.* //;s/ .*//'), unix socket only)"
+say "A private server with qlog preloaded (PostgreSQL $("$pg_bindir/postgres" -V | sed 's/^[^0-9]*//;s/ .*//'), unix socket only)"
 cluster_init "$private/c" "fsync = on" || exit 1
 cluster_start "$private/c" || { tail -20 "$private/c/server.log"; exit 1; }
 cp schema.sql proof.sql faults.sql "$private/"
@@ -68,8 +68,9 @@ for tick in $(seq 1 600); do
     say "kill -9 of the server and all its processes, with $((sent - received)) records in flight"
     kill_server
     cluster_start "$private/c" || { tail -20 "$private/c/server.log"; exit 1; }
+    sql "SELECT count(*) FROM qlog_queues" >/dev/null # waits until the queues are recovered
     echo "   restarted; the clients connect again and go on"
-    grep -h 'qlog: ' "$private/c/server.log" | tail -2 | sed 's/^.*LOG: */   /'
+    grep -h 'qlog: ready' "$private/c/server.log" | tail -1 | sed 's/^.*LOG: */   /'
   fi
   [ "$received" -lt "$total" ] || break
 done

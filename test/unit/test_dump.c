@@ -487,7 +487,9 @@ usage(void)
 	CHECK_U64(DUMP(ROOT, "--bogus"), DUMP_EXIT_FAILED);
 	CHECK(strstr(errors, "--bogus") != NULL);
 	CHECK_U64(DUMP(ROOT, "-n", "x"), DUMP_EXIT_FAILED);
+	CHECK(strstr(errors, "wrong argument of --limit: x\n") != NULL);
 	CHECK_U64(DUMP(ROOT, "--type=unknown"), DUMP_EXIT_FAILED);
+	CHECK(strstr(errors, "wrong argument of --type: unknown\n") != NULL);
 	CHECK_U64(DUMP("does/not/exist"), DUMP_EXIT_FAILED);
 	CHECK_U64(DUMP(".", "extra"), DUMP_EXIT_FAILED);
 	CHECK_U64(DUMP(NULL, "-?"), DUMP_EXIT_CLEAN);
