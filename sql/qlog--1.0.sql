@@ -296,8 +296,15 @@ CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
 COMMENT ON VIEW qlog_files IS
 'Log files of this database''s queues, and of the system log and shared logs (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';
 
+CREATE FUNCTION qlog_checkpoint(snapshot boolean DEFAULT false) RETURNS bigint
+AS 'MODULE_PATHNAME', 'qlog_checkpoint' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION qlog_checkpoint(boolean) IS
+'Stores the state of all queues now, which is done every qlog.checkpoint_timeout anyway. snapshot: true also copies what was stored into a file below snapshots/ of qlog.data_directory, which a start uses when the store is damaged, lost, or in a copy does not fit the logs; the two newest are kept; NULL means false. Returns the number of the newest log entry that the store covers. Waits while a base backup runs. For members of pg_checkpoint. Errors: 58030 it could not be written (the DETAIL says why), 57P03 still recovering, XX001 out of service, 25006 on a standby, 55000 library not preloaded.';
+
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() TO pg_monitor;
+REVOKE ALL ON FUNCTION qlog_checkpoint(boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION qlog_checkpoint(boolean) TO pg_checkpoint;
 GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;
 GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files TO pg_monitor;

@@ -71,12 +71,26 @@ qc_log_remove_next(QcState *st)
 
 		/* dirty_first belongs to the write lock; a stale read only postpones the removal. */
 		if (log->dropped_seq == 0 || log->nqueues > 0 || log->credit > 0 ||
-			log->dirty_first != 0 || st->checkpoint_seq < log->dropped_seq)
+			log->dirty_first != 0 || qc_start_floor(st) < log->dropped_seq)
 			continue;
 		unlink_log(st, log);
 		return id;
 	}
 	return 0;
+}
+
+void
+qc_log_removal(const QcState *st, bool *waits, bool *ready)
+{
+	*waits = *ready = false;
+	for (const QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL;
+		 log = QC_AT(st, QcLog, log->next))
+	{
+		if (log->dropped_seq == 0 || log->nqueues > 0)
+			continue;
+		*waits |= log->dropped_seq > qc_start_floor(st);
+		*ready |= log->dropped_seq <= qc_start_floor(st);
+	}
 }
 
 /* Zero-filled size of a file of the log. */

@@ -95,11 +95,14 @@ extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail,
 						 bool promised);
 
 /*
- * Take a log that nothing needs any more out of the state: its queues are gone, no credit stands, and the
- * checkpoint's mark has passed dropped_seq.  Its row is deleted by the next dump; only after that dump is stored
+ * Take a log that nothing needs any more out of the state: its queues are gone, no credit stands, and
+ * qc_start_floor has passed dropped_seq.  Its row is deleted by the next dump; only after that dump is stored
  * may the directory be removed.  0 = there is none.  Its id is returned.
  */
 extern uint64_t qc_log_remove_next(QcState *st);
+
+/* Is there a log whose queues are gone: one that waits for qc_start_floor, and one that does not? */
+extern void qc_log_removal(const QcState *st, bool *waits, bool *ready);
 
 /* A log whose creation was undone before any queue used it; one that stays does. */
 extern void qc_log_abandon(QcState *st, QcLog *log);

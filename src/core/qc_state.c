@@ -103,6 +103,7 @@ qc_state_init(void *block, const QcStateConfig *config)
 		at += (uint64_t) sizes[i] * sizeof(QcRef);
 	}
 	assert(at % QC_REF_UNIT == 0);
+	st->snapshot_seq = UINT64_MAX;
 	st->waiters = at;
 	st->nwaiters = config->max_waiters;
 	at += (uint64_t) st->nwaiters * sizeof(QcWaiter);

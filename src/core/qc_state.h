@@ -506,6 +506,8 @@ typedef struct QcState
 	uint64_t	next_partition_id;
 	uint64_t	confirmed_seq;	/* newest confirm applied */
 	uint64_t	checkpoint_seq; /* mark of the last checkpoint */
+	uint64_t	snapshot_seq;	/* mark of the oldest snapshot kept (qc_snapshot.h), UINT64_MAX =
+								 * none holds anything back */
 	uint64_t	commit_lsn;		/* largest commit LSN among decisions taken */
 	int64_t		last_created_at;	/* entries' clock: never goes back */
 
@@ -622,6 +624,16 @@ static inline uint64_t
 qc_epoch(const QcState *st)
 {
 	return st->nepochs == 0 ? 0 : st->epochs[st->nepochs - 1].epoch;
+}
+
+/*
+ * No start begins below this entry: not with the checkpoint, not with a snapshot.  Entry records up to it are not needed
+ * any more, and a log file may be changed or removed when a later file of its log begins with an entry up to it.
+ */
+static inline uint64_t
+qc_start_floor(const QcState *st)
+{
+	return st->snapshot_seq < st->checkpoint_seq ? st->snapshot_seq : st->checkpoint_seq;
 }
 
 /* Text of a name object. */

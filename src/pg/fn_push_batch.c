@@ -264,8 +264,10 @@ push_elements(const QlogTarget *target, const char *p, const char *end, QlogPayl
 		while (p < end && json_space(*p))
 			p++;
 		last = json_element_end(p, end);
+
 		payload.data = p;
-		payload.len = last - p;
+		payload.len = last -p;
+
 		while (payload.len > 0 && json_space(p[payload.len - 1]))
 			payload.len--;
 		if (payload.len == 0)
@@ -278,9 +280,9 @@ push_elements(const QlogTarget *target, const char *p, const char *end, QlogPayl
 			ids = repalloc_huge(ids, offsetof(Ids, ids) + max * sizeof(pg_uuid_t));
 		}
 		qlog_push(target, &payload, ids->ids[ids->n++].data);
-		if (last >= end || *last == ']')
+		if (last >=end || *last == ']')
 			return ids;
-		p = last + 1;
+		p = last   +1;
 	}
 }
 

@@ -40,6 +40,7 @@ int			qlog_recovery_wait = 30000;
 int			qlog_retention_naptime = 5000;
 int			qlog_segment_size = 64;
 int			qlog_shards = 0;
+int			qlog_snapshot_interval = 300;
 int			qlog_sweep_naptime = 60;
 int			qlog_state_memory = 256 * MB_IN_KB;
 int			qlog_sync_method = QLOG_SYNC_AUTO;
@@ -140,6 +141,8 @@ static const IntSetting ints[] = {
 	&qlog_segment_size, 1, 1024, PGC_POSTMASTER, GUC_UNIT_MB},
 	{"qlog.shards", "Number of logs that all queues share, fixed when the data directory is made; 0 gives each queue its own.",
 	&qlog_shards, 0, QC_SHARDS_MAX, PGC_POSTMASTER, 0},
+	{"qlog.snapshot_interval", "Time between snapshots of the checkpoint; 0 takes none but those that are asked for.",
+	&qlog_snapshot_interval, 0, 24 * 3600, PGC_SIGHUP, GUC_UNIT_S},
 	{"qlog.sweep_naptime", "Time between two looks for queues whose database or roles are gone.",
 	&qlog_sweep_naptime, 1, 24 * 3600, PGC_SIGHUP, GUC_UNIT_S},
 	{"qlog.state_memory", "Shared memory for queues, partitions, cursors and leases.",

@@ -41,6 +41,7 @@ extern int	qlog_max_transaction_bytes; /* kB */
 extern int	qlog_recovery_wait; /* ms */
 extern int	qlog_segment_size;	/* MB */
 extern int	qlog_shards;		/* as asked for; what is, is in the state */
+extern int	qlog_snapshot_interval; /* s */
 extern int	qlog_sweep_naptime; /* s */
 extern int	qlog_state_memory;	/* kB */
 extern int	qlog_sync_method;	/* QlogSyncMethod */

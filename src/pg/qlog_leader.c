@@ -158,7 +158,7 @@ qlog_leader_gather(void)
 	int64		us = 0;
 	uint64		before = entries_waiting();
 	uint64		now = before;
-	uint64		last = 0;
+	uint64 last = 0;
 	int64		start;
 
 	if (list->skip > 0)
@@ -166,10 +166,11 @@ qlog_leader_gather(void)
 	else if (now > 0 && now < list->party && limit >= GATHER_STEP_US)
 	{
 		start = qlog_monotonic();
-		while (now < list->party && now > last && us < limit)
+		while (now < list->party && now > last &&us < limit)
 		{
 			pg_usleep(GATHER_STEP_US);
 			last = now;
+
 			now = entries_waiting();
 			us = qlog_monotonic() - start;
 		}
@@ -218,9 +219,10 @@ put_back(uint32 first)
 		return;
 	for (last = follower_of(first); last->next != 0;)
 		last = follower_of(last->next);
+
 	do
 	{
-		last->next = word & ~LEADING;
+		last	  ->next = word & ~LEADING;
 	} while (!pg_atomic_compare_exchange_u32(&list->word, &word, first | LEADING));
 }
 

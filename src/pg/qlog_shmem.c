@@ -118,6 +118,14 @@ init_shared(void)
 	pg_atomic_init_u32(&qlog_shared->leaving, 1);
 	pg_atomic_init_u32(&qlog_shared->store_full, 0);
 	pg_atomic_init_u32(&qlog_shared->catalog_generation, 0);
+	pg_atomic_init_u32(&qlog_shared->checkpoints_asked, 0);
+	pg_atomic_init_u32(&qlog_shared->checkpoints_done, 0);
+	pg_atomic_init_u32(&qlog_shared->snapshots_asked, 0);
+	pg_atomic_init_u32(&qlog_shared->snapshots_done, 0);
+	pg_atomic_init_u64(&qlog_shared->snapshot_mark, 0);
+	pg_atomic_init_u32(&qlog_shared->checkpoint_failures, 0);
+	pg_atomic_init_u32(&qlog_shared->snapshot_wish, 0);
+	ConditionVariableInit(&qlog_shared->checkpoint_cv);
 	pg_atomic_init_u32(&qlog_shared->fill_waiter, 0);
 	qlog_shared->next_xid = control_file_next_xid();
 	qlog_shmem_reset();

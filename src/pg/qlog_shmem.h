@@ -85,6 +85,16 @@ typedef struct QlogShared
 								 * they exit */
 	bool		batch_lost;		/* it ended holding a dump that it could not store */
 
+	/* Checkpoints and snapshots that were asked for, and up to which they are done. */
+	pg_atomic_uint32 checkpoints_asked;
+	pg_atomic_uint32 checkpoints_done;
+	pg_atomic_uint32 snapshots_asked;
+	pg_atomic_uint32 snapshots_done;
+	pg_atomic_uint64 snapshot_mark; /* of the last one that was asked for */
+	pg_atomic_uint32 checkpoint_failures;
+	pg_atomic_uint32 snapshot_wish; /* 1 = space waits for a snapshot */
+	ConditionVariable checkpoint_cv;	/* any of the above has changed */
+
 	/*
 	 * State lock: a closed file whose .qidx a reader found missing or wrong, 0 = none
 	 * (wrk_index.c).

@@ -29,6 +29,7 @@
 #include "qlog_guc.h"
 #include "qlog_io.h"
 #include "qlog_report.h"
+#include "qlog_snapshot.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_dir.h"
@@ -193,7 +194,7 @@ remove_logs(QlogWorker *worker)
 
 	qc_error_clear(&err);
 	if (batch.nremoved > 0 &&
-		qc_dir_write_floor(qlog_io(), qlog_state->checkpoint_seq, &err) != QC_OK)
+		qc_dir_write_floor(qlog_io(), qlog_start_floor(), &err) != QC_OK)
 	{
 		qlog_worker_error(worker, &err, "could not remove the logs of dropped queues");
 		return;
@@ -258,11 +259,29 @@ store_batch(QlogWorker *worker, QcError *err)
 	return status;
 }
 
+/* What was asked for is stored. */
+static void
+answer(uint32 asked)
+{
+	if (asked == pg_atomic_read_u32(&qlog_shared->checkpoints_done))
+		return;
+	pg_atomic_write_u32(&qlog_shared->checkpoints_done, asked);
+	ConditionVariableBroadcast(&qlog_shared->checkpoint_cv);
+}
+
+static bool
+is_asked(void)
+{
+	return pg_atomic_read_u32(&qlog_shared->checkpoints_asked) !=
+		pg_atomic_read_u32(&qlog_shared->checkpoints_done);
+}
+
 /* One checkpoint; true = everything that was dirty is stored. */
 static bool
 checkpoint(QlogWorker *worker)
 {
 	int64		began = qlog_monotonic();
+	uint32		asked = pg_atomic_read_u32(&qlog_shared->checkpoints_asked);
 	QcError		err;
 	QcStatus	status = QC_OK;
 
@@ -281,7 +300,7 @@ checkpoint(QlogWorker *worker)
 	}
 	if (status != QC_OK && status != QC_END)
 	{
-		qlog_worker_error(worker, &err, "could not store a checkpoint");
+		qlog_checkpoint_failed(worker, &err, "could not store a checkpoint");
 		pg_atomic_write_u32(&qlog_shared->store_full, 1);
 		return false;
 	}
@@ -293,6 +312,7 @@ checkpoint(QlogWorker *worker)
 	worker->passes++;
 	worker->last_pass_us = qlog_monotonic() - began;
 	worker->last_pass_at = GetCurrentTimestamp();
+	answer(asked);
 	return true;
 }
 
@@ -302,29 +322,45 @@ dirty(bool *urgent)
 {
 	static uint64 bytes_seen = 0;
 	bool		found;
+	bool		waits;
+	bool		ready;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	found = qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq ||
-		batch.nremoved > 0 || qlog_shared->lacking_file != 0;
-	*urgent = qlog_state->ndirty > DIRTY_MAX ||
+	qc_log_removal(qlog_state, &waits, &ready);
+	found = ready || qlog_state->ndirty > 0 || qlog_state->seq != qlog_state->checkpoint_seq ||
+		batch.nremoved > 0 || qlog_shared->lacking_file != 0 || is_asked();
+	*urgent = is_asked() || qlog_state->ndirty > DIRTY_MAX ||
 		qlog_state->counters.bytes - bytes_seen > (uint64) qlog_checkpoint_bytes * 1024 * 1024;
 	if (*urgent)
 		bytes_seen = qlog_state->counters.bytes;
 	LWLockRelease(&qlog_shared->state_lock);
+	if (waits)
+		qlog_snapshot_wish();
 	return found;
 }
 
-/* Nothing is left to do: sleep until somebody logs something. */
+/* Take a snapshot when one is due and everything is stored. */
+static bool
+snapshot(QlogWorker *worker)
+{
+	if (batch.len > 0 || store == NULL || qlog_snapshot_due_in() != 0)
+		return false;
+	qlog_snapshot_take(worker, store);
+	return true;
+}
+
+/* Nothing is left to do: sleep until somebody logs something, or a snapshot is due. */
 static void
 rest(QlogWorker *worker)
 {
 	bool		urgent;
+	int64		due = qlog_snapshot_due_in();
 
 	qlog_worker_state(worker, "idle");
 	pg_atomic_write_u32(&qlog_shared->resting, 1);
 	pg_memory_barrier();
-	if (!dirty(&urgent))
-		qlog_worker_sleep(-1);
+	if (!dirty(&urgent) && due != 0)
+		qlog_worker_sleep((long) due);
 	pg_atomic_write_u32(&qlog_shared->resting, 0);
 }
 
@@ -357,7 +393,7 @@ serve(QlogWorker *worker)
 
 		if (!dirty(&urgent) && batch.len == 0)
 		{
-			if (!qlog_upkeep_index(worker))
+			if (!qlog_upkeep_index(worker) && !snapshot(worker))
 				rest(worker);
 			continue;
 		}
@@ -365,6 +401,7 @@ serve(QlogWorker *worker)
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
+		(void) snapshot(worker);
 		(void) qlog_upkeep_index(worker);
 	}
 }

@@ -7,6 +7,8 @@
 
 #include "wrk_worker.h"
 
+#include "../core/qc_dir.h"
+#include "../core/qc_snapshot.h"
 #include "../store/qs_store.h"
 
 /* _PG_init, while preloading. */
@@ -17,6 +19,39 @@ extern void qlog_checkpointer_register(void);
  * qlog must not serve.
  */
 extern QcStatus qlog_recover(QlogWorker *worker, QsStore **store, QcError *err);
+
+/*
+ * wrk_load.c: what a start begins with.  Of the checkpoint store and the snapshots the first that can be used: the store
+ * unless it is damaged, missing, or older than the floor; then the newest snapshot, which becomes the store; then nothing,
+ * when the logs reach back to the beginning.  What is put aside is said in the log of the server.
+ */
+typedef struct QlogLoad
+{
+	QsStore    *store;			/* open, its rows are in the state */
+	uint64_t	directory_id;
+	uint64_t	floor;
+	uint64_t	snapshots[QC_SNAPSHOT_LIST_MAX];	/* newest first */
+	uint32_t	nsnapshots;
+	uint32_t	tried;			/* of these */
+	bool		nothing;		/* beginning with nothing has been tried */
+} QlogLoad;
+
+extern QcStatus qlog_load_first(QlogLoad *load, const QcIdentity *identity, QcError *err);
+
+/* What was loaded does not fit the logs: the next one; QC_END, and all as it is, when there is none. */
+extern QcStatus qlog_load_next(QlogLoad *load, QcError *err);
+
+/* wrk_snapshot.c: the floor at a start, before anything is taken away. */
+extern void qlog_snapshot_start(void);
+
+/* Milliseconds until a snapshot is due, -1 = none will be, as things are. */
+extern int64 qlog_snapshot_due_in(void);
+
+/* Take one, of a store that holds all of the last checkpoint. */
+extern void qlog_snapshot_take(QlogWorker *worker, QsStore *store);
+
+/* As qlog_worker_error, telling those who wait for it. */
+extern void qlog_checkpoint_failed(QlogWorker *worker, const QcError *err, const char *what);
 
 /* Absolute path of the store's directory. */
 extern void qlog_store_path(char path[MAXPGPATH]);

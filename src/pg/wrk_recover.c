@@ -29,9 +29,7 @@
 #include "qlog_stop.h"
 
 #include "../core/qc_dedup_rebuild.h"
-#include "../core/qc_dir.h"
 #include "../core/qc_recover.h"
-#include "../core/qc_rows.h"
 
 /* What the hooks look at. */
 typedef struct Recovery
@@ -168,81 +166,6 @@ progress(void *context, const char *phase, uint64_t done, uint64_t total)
 		snprintf(state, sizeof(state), "recovering: %s", phase);
 	qlog_worker_state(recovery->worker, state);
 	return !qlog_worker_shutdown();
-}
-
-void
-qlog_store_path(char path[MAXPGPATH])
-{
-	snprintf(path, MAXPGPATH, "%s/store", qlog_directory());
-}
-
-/* Put the checkpoint aside as "store.<why>.<now>": the state is rebuilt from the logs. */
-static QcStatus
-put_store_aside(const char *why, QcError *err)
-{
-	const QcIo *io = qlog_io();
-	char		aside[64];
-	int			rc;
-
-	snprintf(aside, sizeof(aside), "store.%s." UINT64_FORMAT, why, (uint64) qlog_now());
-	rc = io->rename(io->context, "store", aside);
-	if (rc == 0)
-		rc = io->make_directory(io->context, "store");
-	if (rc == 0)
-		rc = io->sync_directory(io->context, "");
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not put the checkpoint aside");
-}
-
-static QcStatus
-load_row(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
-		 size_t value_len, QcError *err)
-{
-	(void) context;
-	return qc_rows_load(qlog_state, key, key_len, value, value_len, err);
-}
-
-static QcStatus
-load_store(QsStore **store, QcError *err)
-{
-	char		path[MAXPGPATH];
-	QcStatus	status;
-
-	qlog_store_path(path);
-	status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false, store, err);
-	if (status == QC_OK)
-		status = qs_read(*store, load_row, NULL, err);
-	if (status == QC_OK)
-		status = qc_rows_loaded(qlog_state, qlog_now(), qlog_monotonic(), err);
-	return status;
-}
-
-/* Begin without the checkpoint that there is. */
-static QcStatus
-load_nothing(const char *why, QsStore **store, QcError *err)
-{
-	QcStatus	status;
-
-	if (*store != NULL)
-		qs_close(*store);
-	*store = NULL;
-	qlog_shmem_reset();
-	status = put_store_aside(why, err);
-	return status == QC_OK ? load_store(store, err) : status;
-}
-
-/*
- * Load the checkpoint.  A damaged one is as good as none: everything in it follows from the logs, and where they do not
- * reach back to the beginning recovery refuses.  One that was copied while it was written to is damaged, too.
- */
-static QcStatus
-load_checkpoint(QsStore **store, QcError *err)
-{
-	QcStatus	status = load_store(store, err);
-
-	if (status != QC_DAMAGED)
-		return status;
-	qlog_report(WARNING, err, "the checkpoint of qlog is damaged, it is put aside and rebuilt from the logs");
-	return load_nothing("damaged", store, err);
 }
 
 /* Read the stash whole; NULL when there is none. */
@@ -411,38 +334,53 @@ sweep_retired(QcLayout layout)
 	(void) qc_dir_sweep(qlog_io(), layout, &strays, &ignored);
 }
 
+/*
+ * Recover from what was loaded.  Who copied files in another way than a base backup may have taken the checkpoint later than
+ * the logs: then something older is tried.
+ */
+static QcStatus
+recover_from_loaded(QlogWorker *worker, QlogLoad *load, const QcIdentity *identity,
+					QcRecover *recover, QcError *err)
+{
+	QcStatus	status = recover_state(worker, identity, recover, err);
+
+	while (identity->copied && recover->mark > 0 && (status == QC_DAMAGED || status == QC_MISSING))
+	{
+		QcError		why = *err;
+
+		status = qlog_load_next(load, err);
+		if (status == QC_END)
+		{
+			*err = why;
+			return why.code;
+		}
+		qlog_report(WARNING, &why, "the checkpoint in this copy of qlog does not fit its logs, an older one is used");
+		if (status == QC_OK)
+			status = recover_state(worker, identity, recover, err);
+	}
+	return status;
+}
+
 QcStatus
 qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 {
 	int64		began = qlog_monotonic();
 	QcIdentity	identity;
+	QlogLoad	load = {0};
 	QcRecover	recover = {0};
 	QcStatus	status;
 
-	*store = NULL;
 	qlog_shmem_reset();
 	qlog_worker_state(worker, "recovering");
 	status = open_directory(&identity, err);
 	if (status == QC_OK)
 	{
 		qlog_files()->layout = identity.layout;
-		status = load_checkpoint(store, err);
+		status = qlog_load_first(&load, &identity, err);
 	}
-	if (status != QC_OK)
-		return status;
-	status = recover_state(worker, &identity, &recover, err);
-
-	/*
-	 * Who copied files in another way than a base backup may have taken the checkpoint later than
-	 * the logs.
-	 */
-	if (identity.copied && recover.mark > 0 && (status == QC_DAMAGED || status == QC_MISSING))
-	{
-		qlog_report(WARNING, err, "the checkpoint in this copy of qlog does not fit its logs, it is put aside and rebuilt from them");
-		status = load_nothing("copied", store, err);
-		if (status == QC_OK)
-			status = recover_state(worker, &identity, &recover, err);
-	}
+	if (status == QC_OK)
+		status = recover_from_loaded(worker, &load, &identity, &recover, err);
+	*store = load.store;
 	if (status == QC_OK && identity.copied)
 		status = adopt(&identity, err);
 	if (status == QC_OK)
@@ -457,6 +395,7 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 		status = rebuild_dedups(worker, err);
 	if (status == QC_OK)
 	{
+		qlog_snapshot_start();
 		log_ready(&recover, began);
 		compare_limits();
 	}

@@ -347,12 +347,13 @@ sweep(QlogWorker *worker)
 {
 	static Missing missing[2];
 	static Missing found;
-	static int	last = 0;
+	static int last = 0;
 	int64		began = qlog_monotonic();
 
 	scan(&missing[1 - last]);
 	confirm(&missing[last], &missing[1 - last], &found);
 	last = 1 - last;
+
 	for (uint32 i = 0; i < found.ndatabases; i++)
 		sweep_database(worker, &found, found.databases[i]);
 	for (uint32 i = 0; i < found.nroles; i++)

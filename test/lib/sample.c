@@ -6,6 +6,8 @@
  */
 #include "sample.h"
 
+#include "qc_snapshot.h"
+
 #include <assert.h>
 
 #define CREATED_AT INT64_C(0x00065e9353b9e775)
@@ -287,6 +289,42 @@ sample_stash(uint8_t out[SAMPLE_MAX])
 	return add_stash_record(out, size, QC_WAL_BARRIER, body, sample_wal_barrier(body));
 }
 
+static size_t
+add_snapshot_row(uint8_t *out, size_t size, uint64_t *checksums, const void *key, size_t key_len,
+				 const void *value, size_t value_len)
+{
+	QcWriter	w;
+	uint8_t		both[16];
+	uint64_t	checksum;
+
+	qc_store_u64(both, qc_digest(key, key_len));
+	qc_store_u64(both + 8, qc_digest(value, value_len));
+	checksum = qc_digest(both, sizeof(both));
+	*checksums += checksum;
+	qc_writer_init(&w, out + size, SAMPLE_MAX - size);
+	qc_put_u16(&w, (uint16_t) key_len);
+	qc_put_u32(&w, (uint32_t) value_len);
+	qc_put_bytes(&w, key, key_len);
+	qc_put_bytes(&w, value, value_len);
+	qc_put_u64(&w, checksum);
+	assert(!w.full);
+	return size + w.len;
+}
+
+size_t
+sample_snapshot(uint8_t out[SAMPLE_MAX])
+{
+	QcSnapshotHead head = {.directory_id = UINT64_C(0xd1d2d3d4d5d6d7d8), .seq = 11,
+		.created_at = CREATED_AT, .rows = 2};
+	size_t		size = QC_SNAPSHOT_HEAD_SIZE;
+
+	size = add_snapshot_row(out, size, &head.checksums, "A", 1, "mark", 4);
+	size = add_snapshot_row(out, size, &head.checksums, "B\0\0\0\0\0\0\0\0", 9, "", 0);
+	head.length = size;
+	qc_snapshot_head_encode(out, &head);
+	return size;
+}
+
 const Sample samples[] = {
 	{"file golden", make_golden},
 	{"file header", make_file_header},
@@ -302,5 +340,6 @@ const Sample samples[] = {
 	{"wal barrier", sample_wal_barrier},
 	{"wal epoch", sample_wal_epoch},
 	{"stash", sample_stash},
+	{"snapshot", sample_snapshot},
 	{NULL, NULL}
 };

@@ -63,5 +63,6 @@ extern size_t sample_wal_referenced(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_wal_barrier(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_wal_epoch(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_stash(uint8_t out[SAMPLE_MAX]);
+extern size_t sample_snapshot(uint8_t out[SAMPLE_MAX]);
 
 #endif							/* SAMPLE_H */

@@ -176,11 +176,12 @@ sim_content_resize(SimContent *content, uint64_t size)
 void
 sim_content_share(SimContent *to, const SimContent *from, uint64_t position, uint64_t len)
 {
-	size_t		last;
+	size_t last;
 
 	if (len == 0)
 		return;
 	last = (size_t) ((position + len - 1) / SIM_PAGE_SIZE);
+
 	for (size_t i = (size_t) (position / SIM_PAGE_SIZE); i <= last; i++)
 	{
 		SimBuffer  *page = is_hole(from, i) ? NULL : from->pages[i];

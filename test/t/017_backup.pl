@@ -97,15 +97,27 @@ $node->backup('second');
 	$copy->stop;
 }
 {
-	my $copy = QlogNode->new('copy_torn');
+	my $copy = QlogNode->new('copy_torn_with_snapshot');
 
 	$copy->init_from_backup($node, 'second');
 	chmod 0700, $copy->qlog_dir or die $!;
 	truncate $copy->qlog_dir . '/store/data.mdb', 5000 or die $!;
 	$copy->start;
+	is(values_of($copy, 'kept'), join(',', 1 .. 12), 'torn checkpoint, queues dropped: a snapshot in the copy is used');
+	ok($copy->log_contains('begins with the snapshot'), 'and the log says so');
+	$copy->stop;
+}
+{
+	my $copy = QlogNode->new('copy_torn');
+
+	$copy->init_from_backup($node, 'second');
+	chmod 0700, $copy->qlog_dir or die $!;
+	truncate $copy->qlog_dir . '/store/data.mdb', 5000 or die $!;
+	unlink glob $copy->qlog_dir . '/snapshots/*.qsnap';
+	$copy->start;
 	my ($rc, $out, $err) = $copy->psql('postgres', q{\set VERBOSITY verbose
 		select * from queue_peek('kept')});
-	like($err, qr/XX001.*have been removed/s, 'torn checkpoint, queues dropped: refused, and not cut');
+	like($err, qr/XX001.*have been removed/s, 'torn checkpoint, queues dropped, no snapshot: refused, and not cut');
 	is($copy->sql('select count(*) from t'), '2', 'the server itself runs');
 	$copy->stop;
 }
