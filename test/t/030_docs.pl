@@ -32,6 +32,12 @@ foreach my $i (0 .. ($#now > $#written ? $#now : $#written))
 }
 is($differs, '', 'doc/reference.md is what the COMMENTs say ("make reference" writes it)');
 
+# The options in the contract are those that there are, in the same order.
+my ($hint) = ($node->psql('postgres', q{create extension if not exists qlog; select queue_create('q', '{"no such": 1}')}))[2]
+	=~ /Valid options are: (.*)\./;
+my @options = slurp_doc('doc/contract.md') =~ /^\| `(\w+)` \|.*$/mg;
+is(join(', ', @options), $hint, 'doc/contract.md has every option of a queue');
+
 # Runs one block; returns what it printed.
 sub run_block
 {
