@@ -106,8 +106,8 @@ use Test::More;
 	my $half = 512 * 1024;
 	my ($rc, $out, $err);
 
-	ok($node->log_contains('messages are limited to less than 512 kB'), 'the start says which limit counts');
 	$node->sql("select queue_create('q'); create table t(n int)");
+	ok($node->log_contains('messages are limited to less than 512 kB'), 'the start says which limit counts');
 
 	# Every way to push: as JSON, with a dedup id, with headers, delayed, in a batch.
 	foreach my $call (
