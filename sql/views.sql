@@ -21,7 +21,8 @@ SELECT queue, file = (SELECT directory FROM qlog_queues WHERE queue = 'views') |
        now() - oldest < '1 min' AS oldest, newest >= oldest AS newest, state, held_by FROM qlog_files WHERE queue = 'views';
 SELECT state, count(*) > 0 AS there FROM qlog_files WHERE queue IS NULL AND state = 'active' GROUP BY state;
 SELECT entries > 0 AS entries, bytes > 0 AS bytes, fsyncs > 0 AS fsyncs, group_size_max >= group_size_avg AS groups, durable_seq >= checkpoint_seq AS durable,
-       state_memory_used BETWEEN 1 AND state_memory_limit AS state_memory, index_memory_used BETWEEN 1 AND index_memory_limit AS index_memory, disk_free > 0 AS disk_free FROM qlog_stat_log;
+       state_memory_used BETWEEN 1 AND state_memory_limit AS state_memory, index_memory_used BETWEEN 1 AND index_memory_limit AS index_memory, disk_free > 0 AS disk_free,
+       disk_reserve > 0 AS disk_reserve, pushes_refused FROM qlog_stat_log;
 SELECT role, pid > 0 AS running, last_error FROM qlog_stat_workers ORDER BY role;
 
 -- A queue that is created before another one and committed after it is shown all the same.

@@ -303,7 +303,7 @@ belongs_to_root(const Name *name)
 {
 	static const char *const directories[] = {"qlog", "store", "traces", "replication", "snapshots",
 	"groups", NULL};
-	static const char *const files[] = {"IDENTITY", "FLOOR", "LOCK", QC_MARKER_NAME, NULL};
+	static const char *const files[] = {"IDENTITY", "FLOOR", "LOCK", "RESERVE", QC_MARKER_NAME, NULL};
 	const char *const *list = name->is_directory ? directories : files;
 
 	/* checkpoints that were put aside */

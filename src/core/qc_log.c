@@ -128,14 +128,16 @@ clamp(uint64_t value, uint64_t low, uint64_t high)
 }
 
 /* Next size of a file that needs to hold `want` bytes: at least doubled, in steps of 64 KiB to 16 MiB. */
-static uint64_t
-grown(uint64_t allocated, uint64_t want, uint64_t segment_size)
+static void
+grow_to(QcExtend *extend, uint64_t want, uint64_t segment_size)
 {
-	uint64_t	to = allocated + clamp(allocated, QC_EXTEND_MIN, QC_EXTEND_MAX);
+	uint64_t	to = extend->from + clamp(extend->from, QC_EXTEND_MIN, QC_EXTEND_MAX);
+	uint64_t	least = (want + QC_EXTEND_MIN - 1) / QC_EXTEND_MIN * QC_EXTEND_MIN;
 
-	if (to < want)
-		to = (want + QC_EXTEND_MIN - 1) / QC_EXTEND_MIN * QC_EXTEND_MIN;
-	return to > segment_size ? segment_size : to;
+	if (to < least)
+		to = least;
+	extend->to = to > segment_size ? segment_size : to;
+	extend->least = least > segment_size ? segment_size : least;
 }
 
 static void
@@ -146,15 +148,15 @@ plan_extend(const QcLog *log, uint64_t credit, uint64_t segment_size, QcExtend *
 	extend->from = log->last_allocated;
 	extend->create = false;
 	if (log->last_file == log->file && log->tail + credit <= segment_size)
-		extend->to = grown(log->allocated, log->tail + credit, segment_size);
+		grow_to(extend, log->tail + credit, segment_size);
 	else if (log->last_file != log->file && log->last_allocated < segment_size)
-		extend->to = grown(log->last_allocated, QC_FILE_HEADER_SIZE + credit, segment_size);
+		grow_to(extend, QC_FILE_HEADER_SIZE + credit, segment_size);
 	else
 	{
 		extend->file = log->last_file + 1;
 		extend->from = 0;
 		extend->create = true;
-		extend->to = grown(0, QC_FILE_HEADER_SIZE + credit, segment_size);
+		grow_to(extend, QC_FILE_HEADER_SIZE + credit, segment_size);
 	}
 }
 
@@ -328,7 +330,12 @@ create_file(QcFiles *files, uint64_t log, uint64_t file, uint64_t first_seq, uin
 	io->close(io->context, handle);
 	if (rc == 0)
 		rc = io->sync_directory(io->context, directory);
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not write log file");
+	if (rc == 0)
+		return QC_OK;
+
+	/* What cannot go now is removed by the next attempt. */
+	(void) io->unlink(io->context, path);
+	return qc_error_sys(err, rc, path, "could not write log file");
 }
 
 QcStatus
@@ -348,6 +355,8 @@ qc_log_extend_io(QcFiles *files, const QcExtend *extend, QcError *err)
 	rc = zero_fill(files, handle, extend->from, extend->to);
 	if (rc == 0)
 		rc = io->sync(io->context, handle);
+	else
+		(void) io->truncate(io->context, handle, extend->from);
 	qc_path_file(path, files->layout, extend->log, extend->file, "qlog");
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not extend log file");
 }

@@ -63,6 +63,7 @@ typedef struct QcExtend
 	uint64_t	file;
 	uint64_t	from;			/* 0 with create */
 	uint64_t	to;
+	uint64_t	least;			/* the smallest `to` that the credit needs, 0 = made ahead of need */
 	bool		create;
 } QcExtend;
 
@@ -121,7 +122,7 @@ extern void qc_log_uncredit(QcState *st, QcLog *log, uint64_t bytes);
 /* Take the next place for a record of this size out of the credit: cannot fail. */
 extern QcPlace qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t segment_size);
 
-/* Zero-fill and sync (and create) as told; no lock held. */
+/* Zero-fill and sync (and create) as told; no lock held.	What was done of it is undone as far as possible when it fails. */
 extern QcStatus qc_log_extend_io(QcFiles *files, const QcExtend *extend, QcError *err);
 extern void qc_log_extended(QcState *st, const QcExtend *extend, uint64_t segment_size);
 

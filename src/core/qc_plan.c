@@ -131,6 +131,7 @@ group_pushes(Builder *b, QcError *err)
 		else
 			b->next_op[b->last_op[a]] = i;
 		b->last_op[a] = i;
+		b->plan->grows = b->plan->grows || (!op->moved && op->kind != QC_OP_DEAD);
 		b->op_append[i] = a;
 		b->op_index[i] = b->plan->appends[a].count;
 		b->plan->appends[a].count += op->count;
@@ -523,6 +524,8 @@ plan_needs(QcPlan *plan, QcError *err)
 	while (status == QC_OK && (status = qc_effect_get(&entry.effects, &effect, err)) == QC_OK)
 	{
 		count_needs(&plan->needs, &effect);
+		plan->grows = plan->grows || effect.kind == QC_EFFECT_QUEUE_CREATE ||
+			(effect.kind == QC_EFFECT_PARTITION_CREATE && effect.u.partition_create.lane != QC_LANE_DEAD);
 		plan->ordered = plan->ordered ||
 			(plan->xid != 0 && (effect.kind == QC_EFFECT_QUEUE_ALTER ||
 								effect.kind == QC_EFFECT_GROUP_CREATE ||

@@ -115,6 +115,8 @@ typedef struct QcPlan
 								 * auto-create */
 	bool		ordered;		/* its decision must be logged in the hold of the lock that settles
 								 * it */
+	bool		grows;			/* brings new messages, queues or partitions (other than dead
+								 * lanes): what a full disk refuses */
 	uint32_t	pid;			/* of the backend, for views */
 	uint32_t	owner;			/* deliver: as QcApply.owner */
 

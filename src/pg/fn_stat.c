@@ -8,12 +8,11 @@
  */
 #include "postgres.h"
 
-#include <sys/statvfs.h>
-
 #include "funcapi.h"
 #include "miscadmin.h"
 
 #include "qlog_acl.h"
+#include "qlog_disk.h"
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_list.h"
@@ -305,17 +304,6 @@ qlog_leases(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Free bytes of the file system that holds the data directory; -1 when they cannot be told. */
-static int64
-disk_free(void)
-{
-	struct statvfs fs;
-
-	if (statvfs(qlog_directory(), &fs) != 0)
-		return -1;
-	return (int64) fs.f_bavail * (int64) fs.f_frsize;
-}
-
 Datum
 qlog_stat_log(PG_FUNCTION_ARGS)
 {
@@ -324,12 +312,15 @@ qlog_stat_log(PG_FUNCTION_ARGS)
 	uint64		used[QC_BUDGET_COUNT];
 	uint64		limit[QC_BUDGET_COUNT];
 	uint64		checkpoint_seq;
-	int64		space = disk_free();
-	Datum		values[15];
-	bool		nulls[15] = {false};
+	int64		space;
+	int64		reserve;
+	bool		refused;
+	Datum		values[17];
+	bool		nulls[17] = {false};
 
 	qlog_enter_read("qlog_stat_log");
 	InitMaterializedSRF(fcinfo, 0);
+	qlog_disk_figures(&space, &reserve, &refused);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	counters = qlog_state->counters;
 	checkpoint_seq = qlog_state->checkpoint_seq;
@@ -354,6 +345,8 @@ qlog_stat_log(PG_FUNCTION_ARGS)
 	values[13] = Int64GetDatum((int64) limit[QC_BUDGET_INDEX]);
 	nulls[14] = space < 0;
 	values[14] = Int64GetDatum(space);
+	values[15] = Int64GetDatum(reserve);
+	values[16] = BoolGetDatum(refused);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }

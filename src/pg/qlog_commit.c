@@ -15,6 +15,7 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "qlog_disk.h"
 #include "qlog_guard.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
@@ -155,7 +156,7 @@ credit_and_reserve(QcPlan *plan)
 			return own;
 		END_CRIT_SECTION();
 		if (status == QC_BUSY)
-			status = qlog_make_room(lack, &extend, &err);
+			status = qlog_make_room(plan, lack, &extend, &err);
 		if (status != QC_OK)
 			qlog_report(ERROR, &err, "could not commit queue work");
 	}
@@ -189,12 +190,12 @@ append_in_wal(QcPlan *plan)
 	pfree(body);
 }
 
-/* New messages and queues are refused while the state cannot be checkpointed; acknowledgements go on. */
+/* New messages and queues are refused while the disk is full or the state cannot be checkpointed; acknowledgements go on. */
 static void
 refuse_when_full(const QcPlan *plan)
 {
-	if (pg_atomic_read_u32(&qlog_shared->store_full) == 0 ||
-		(plan->nappends == 0 && plan->needs.nqueues == 0 && plan->needs.npartitions == 0))
+	qlog_disk_check(plan);
+	if (pg_atomic_read_u32(&qlog_shared->store_full) == 0 || !plan->grows)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_DISK_FULL),
@@ -362,7 +363,7 @@ submit(const Submission *submission, QcError *err)
 		status = try_once(submission, &lack, &extend, err);
 		if (status != QC_BUSY)
 			return status;
-		status = qlog_make_room(lack, &extend, err);
+		status = qlog_make_room(submission->plan, lack, &extend, err);
 		if (status != QC_OK)
 			return status;
 	}

@@ -85,8 +85,8 @@ extern QcStatus qlog_try_plan(QcPlan *plan, QlogCheck check, QlogReserved done, 
 /* Take the credit of a plan: waits, makes room; QC_OK, or why there is none. Interruptible. */
 extern QcStatus qlog_credit(QcPlan *plan, QcError *err);
 
-/* Make the room that a credit lacked: write out the ring, or extend a log. */
-extern QcStatus qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err);
+/* Make the room that the credit of this plan lacked: write out the ring, or extend a log, from the reserve unless it grows. */
+extern QcStatus qlog_make_room(const QcPlan *plan, QcLack lack, const QcExtend *extend, QcError *err);
 
 /*
  * Make the files of a new log and add it to the state, before the entry that creates its queue. A shared log is there
@@ -96,8 +96,11 @@ extern QcStatus qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err
 extern void qlog_log_make(uint64 log);
 extern void qlog_log_abandon(uint64 log);
 
-/* Zero-fill as told, unless somebody else has done so meanwhile. */
-extern QcStatus qlog_extend(const QcExtend *extend, QcError *err);
+/*
+ * Zero-fill as told, unless somebody else has done so meanwhile; when there is no room for all of it only as much as is needed,
+ * which may come from the reserve if the caller is entitled to it (qlog_disk.h).
+ */
+extern QcStatus qlog_extend(const QcExtend *extend, bool entitled, QcError *err);
 
 /*
  * Between the parts of a commit (qlog_commit.c, qlog_guard.c), in one critical section: take the state lock at a moment

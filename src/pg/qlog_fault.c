@@ -6,6 +6,7 @@
 
 char	   *qlog_debug_fault = NULL;
 int			qlog_fault_errno[QLOG_FAULT_COUNT];
+int64		qlog_fault_room = 0;
 
 static const char *const places[] = {
 #define FAULT_NAME(name, text) text,
@@ -73,6 +74,17 @@ parse(const char *at, int out[QLOG_FAULT_COUNT])
 		at += strspn(at, ", ");
 	}
 	return true;
+}
+
+int
+qlog_fault_need(QlogFault place, uint64 bytes)
+{
+	int			error = qlog_fault(place);
+
+	if (error != ENOSPC || qlog_fault_room < (int64) bytes)
+		return error;
+	qlog_fault_room -= (int64) bytes;
+	return 0;
 }
 
 bool

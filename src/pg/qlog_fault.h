@@ -19,11 +19,16 @@
 #define QLOG_FAULT_LIST(FAULT) \
 	FAULT(CREATE, "create")		/* a new file or directory */ \
 	FAULT(EXTEND, "extend")		/* a write beyond the end of a file, of which a part is done */ \
+	FAULT(MEASURE, "measure")	/* the disk is measured, and found full */ \
 	FAULT(OPEN, "open")			/* a file that exists */ \
 	FAULT(READ, "read") \
+	FAULT(RENAME, "rename") \
+	FAULT(RESERVE, "reserve")	/* the reserve is made whole */ \
 	FAULT(STASH, "stash")		/* a write to the stash, during redo */ \
 	FAULT(STORE, "store")		/* a write to the checkpoint store */ \
 	FAULT(SYNC, "sync")			/* of a file, a directory or the file system */ \
+	FAULT(TRUNCATE, "truncate") \
+	FAULT(UNLINK, "unlink")		/* of a file or a directory */ \
 	FAULT(WRITE, "write")
 
 typedef enum QlogFault
@@ -36,6 +41,12 @@ typedef enum QlogFault
 
 extern char *qlog_debug_fault;
 extern int	qlog_fault_errno[QLOG_FAULT_COUNT];
+
+/* Bytes that a full disk of a test takes all the same, since this process has given up a piece of the reserve. */
+extern int64 qlog_fault_room;
+
+/* The error that was ordered for this place, where `bytes` are needed; 0 = none. */
+extern int	qlog_fault_need(QlogFault place, uint64 bytes);
 
 /* The error that was ordered for this place; 0 = none. */
 static inline int

@@ -30,6 +30,9 @@ int			qlog_compression_level = 1;
 char	   *qlog_data_directory = "qlog";
 int			qlog_dedup_memory = 64 * MB_IN_KB;
 int			qlog_directory_layout = QC_LAYOUT_FLAT;
+int			qlog_disk_high_pct = 85;
+int			qlog_disk_low_pct = 80;
+int			qlog_disk_reserve = 32;
 int			qlog_index_memory = 64 * MB_IN_KB;
 int			qlog_log_flush_interval = 100;
 int			qlog_max_leases_per_cursor = 10000;
@@ -121,6 +124,12 @@ static const IntSetting ints[] = {
 	&qlog_compression_level, 0, 19, PGC_USERSET, 0},
 	{"qlog.dedup_memory", "Shared memory for remembering dedup ids.",
 	&qlog_dedup_memory, 64, 1024 * 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.disk_high_pct", "Pushes are refused while the disk is filled to more than this; 100 never refuses.",
+	&qlog_disk_high_pct, 1, 100, PGC_SIGHUP, 0},
+	{"qlog.disk_low_pct", "Pushes that were refused are accepted again when the disk is filled to at most this.",
+	&qlog_disk_low_pct, 1, 100, PGC_SIGHUP, 0},
+	{"qlog.disk_reserve", "Room kept on the disk for acknowledgements, checkpoints and recovery.",
+	&qlog_disk_reserve, 0, 1024 * 1024, PGC_SIGHUP, GUC_UNIT_MB},
 	{"qlog.index_memory", "Shared memory for the positions of recent messages in the log files.",
 	&qlog_index_memory, 256, 1024 * 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
 	{"qlog.log_flush_interval", "Time by which the log may lag behind the WAL.",

@@ -32,6 +32,9 @@ extern int	qlog_compression_level;
 extern char *qlog_data_directory;
 extern int	qlog_dedup_memory;	/* kB */
 extern int	qlog_directory_layout;	/* QcLayout */
+extern int	qlog_disk_high_pct;
+extern int	qlog_disk_low_pct;
+extern int	qlog_disk_reserve;	/* MB */
 extern int	qlog_index_memory;	/* kB */
 extern int	qlog_log_flush_interval;	/* ms */
 extern int	qlog_max_leases_per_cursor;

@@ -4,6 +4,8 @@
  *
  * Reads, writes and syncs go to the descriptor behind the virtual one, because fd.c of PostgreSQL 15 has no vectored
  * write.	fd.c may have closed it meanwhile to make room for another file; raw_descriptor() has it opened again.
+ *
+ * What lacks room is tried again as long as the process may give up pieces of the reserve (qlog_disk.h).
  */
 #include "qlog_io.h"
 
@@ -18,10 +20,13 @@
 #include "storage/fd.h"
 
 #include "qlog_compat.h"
+#include "qlog_disk.h"
 #include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_shmem.h"
+
+#define CREATE_BYTES 4096		/* what a new name is taken to need on the full disk of a test */
 
 /* Has recovery ended? */
 static bool
@@ -100,7 +105,14 @@ create_fault(const char *full)
 
 	if (qlog_fault(QLOG_FAULT_CREATE) == 0 || lstat(full, &st) == 0)
 		return 0;
-	return qlog_fault(QLOG_FAULT_CREATE);
+	return qlog_fault_need(QLOG_FAULT_CREATE, CREATE_BYTES);
+}
+
+/* Is it worth another try after this error? */
+static bool
+try_again(int rc)
+{
+	return qlog_disk_is_full(rc) && qlog_disk_give();
 }
 
 static int
@@ -108,21 +120,26 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 {
 	char		full[MAXPGPATH];
 	int			mode = PG_BINARY | ((flags & QC_OPEN_WRITE) ? O_RDWR : O_RDONLY);
-	int			fault;
-	File		file;
+	int			rc;
+	File		file = -1;
 
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
-	fault = (flags & QC_OPEN_CREATE) ? create_fault(full) : qlog_fault(QLOG_FAULT_OPEN);
-	if (fault != 0)
-		return fault;
 	if (flags & QC_OPEN_CREATE)
 		mode |= O_CREAT | O_EXCL;
-	errno = 0;
-	file = open_file(full, mode);
-	if (file < 0)
-		return errno != 0 ? errno : EIO;
+	do
+	{
+		rc = (flags & QC_OPEN_CREATE) ? create_fault(full) : qlog_fault(QLOG_FAULT_OPEN);
+		if (rc != 0)
+			continue;
+		errno = 0;
+		file = open_file(full, mode);
+		if (file < 0)
+			rc = errno != 0 ? errno : EIO;
+	} while (try_again(rc));
+	if (rc != 0)
+		return rc;
 	if ((flags & QC_OPEN_CREATE) == 0 && !serving())
 		qlog_io_drop_cached(FileGetRawDesc(file));
 	*handle = (QcHandle) file;
@@ -221,19 +238,19 @@ write_fault(QcHandle handle, const QcIoSlice *slices, int *nslices, uint64_t pos
 		return 0;
 	for (int i = 0; i < *nslices; i++)
 		end += slices[i].len;
-	if (end <= (uint64_t) FileSize((File) handle))
+	if (end <= (uint64_t) FileSize((File) handle) ||
+		qlog_fault_need(QLOG_FAULT_EXTEND, end - (uint64_t) FileSize((File) handle)) == 0)
 		return 0;
 	*nslices /= 2;
 	return qlog_fault(QLOG_FAULT_EXTEND);
 }
 
 static int
-io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
+write_slices(QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
 {
 	int			fd = raw_descriptor(handle);
 	int			fault;
 
-	(void) context;
 	if (fd < 0)
 		return errno;
 	fault = write_fault(handle, slices, &nslices, position);
@@ -258,6 +275,18 @@ io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, u
 		position += total;
 	}
 	return fault;
+}
+
+static int
+io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, uint64_t position)
+{
+	int			rc;
+
+	(void) context;
+	do
+		rc = write_slices(handle, slices, nslices, position);
+	while (try_again(rc));
+	return rc;
 }
 
 /* Nobody may go on after a failed sync, see qlog_io.h. */
@@ -310,6 +339,8 @@ io_truncate(void *context, QcHandle handle, uint64_t size)
 	(void) context;
 	if (fd < 0)
 		return errno;
+	if (qlog_fault(QLOG_FAULT_TRUNCATE) != 0)
+		return qlog_fault(QLOG_FAULT_TRUNCATE);
 	return ftruncate(fd, (off_t) size) == 0 ? 0 : errno;
 }
 
@@ -317,13 +348,18 @@ static int
 io_make_directory(void *context, const char *path)
 {
 	char		full[MAXPGPATH];
+	int			rc;
 
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
-	if (create_fault(full) != 0)
-		return create_fault(full);
-	return MakePGDirectory(full) == 0 ? 0 : errno;
+	do
+	{
+		rc = create_fault(full);
+		if (rc == 0 && MakePGDirectory(full) != 0)
+			rc = errno;
+	} while (try_again(rc));
+	return rc;
 }
 
 static int
@@ -405,11 +441,18 @@ io_rename(void *context, const char *from, const char *to)
 {
 	char		full_from[MAXPGPATH];
 	char		full_to[MAXPGPATH];
+	int			rc;
 
 	(void) context;
 	if (!absolute(full_from, from) || !absolute(full_to, to))
 		return ENAMETOOLONG;
-	return rename(full_from, full_to) == 0 ? 0 : errno;
+	do
+	{
+		rc = qlog_fault_need(QLOG_FAULT_RENAME, CREATE_BYTES);
+		if (rc == 0 && rename(full_from, full_to) != 0)
+			rc = errno;
+	} while (try_again(rc));
+	return rc;
 }
 
 static int
@@ -420,6 +463,8 @@ io_unlink(void *context, const char *path)
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
+	if (qlog_fault(QLOG_FAULT_UNLINK) != 0)
+		return qlog_fault(QLOG_FAULT_UNLINK);
 	return unlink(full) == 0 ? 0 : errno;
 }
 
@@ -431,6 +476,8 @@ io_remove_directory(void *context, const char *path)
 	(void) context;
 	if (!absolute(full, path))
 		return ENAMETOOLONG;
+	if (qlog_fault(QLOG_FAULT_UNLINK) != 0)
+		return qlog_fault(QLOG_FAULT_UNLINK);
 	return rmdir(full) == 0 ? 0 : errno;
 }
 
@@ -518,7 +565,9 @@ qlog_io_lock(void)
 	if (fd < 0)
 	{
 		ReserveExternalFD();
-		fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
+		do
+			fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
+		while (fd < 0 && try_again(errno));
 		if (fd < 0)
 		{
 			int			rc = errno;

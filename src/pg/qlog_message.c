@@ -7,6 +7,7 @@
 #include "utils/builtins.h"
 
 #include "qlog_dedup.h"
+#include "qlog_disk.h"
 #include "qlog_guc.h"
 #include "qlog_lookup.h"
 #include "qlog_partition.h"
@@ -85,6 +86,7 @@ qlog_push(const QlogTarget *target, const QlogPayload *payload, uint8 id[QLOG_UU
 	QcMessage	message;
 
 	check_size(payload);
+	qlog_disk_check_call();
 	memset(&message, 0, sizeof(message));
 	if (payload->binary)
 		message.flags |= QC_FRAME_BINARY;

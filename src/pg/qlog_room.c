@@ -11,6 +11,7 @@
 #include "storage/condition_variable.h"
 
 #include "qlog_compat.h"
+#include "qlog_disk.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_stop.h"
@@ -44,9 +45,27 @@ lock_extend(void)
 	ConditionVariableCancelSleep();
 }
 
-QcStatus
-qlog_extend(const QcExtend *extend, QcError *err)
+/* As much as is wanted, but not from the reserve; if that fails as much as is needed, from the reserve if entitled. */
+static QcStatus
+extend_io(QcExtend *extend, bool entitled, QcError *err)
 {
+	bool		before = qlog_disk_entitle(false);
+	QcStatus	status = qc_log_extend_io(qlog_files(), extend, err);
+
+	if (status == QC_NOSPACE && extend->least > 0 && (entitled || extend->least < extend->to))
+	{
+		extend->to = extend->least;
+		(void) qlog_disk_entitle(entitled);
+		status = qc_log_extend_io(qlog_files(), extend, err);
+	}
+	(void) qlog_disk_entitle(before);
+	return status;
+}
+
+QcStatus
+qlog_extend(const QcExtend *extend, bool entitled, QcError *err)
+{
+	QcExtend	done = *extend;
 	QcStatus	status = QC_OK;
 	bool		wanted;
 
@@ -56,11 +75,11 @@ qlog_extend(const QcExtend *extend, QcError *err)
 	qlog_unlock_state();
 	QLOG_STOP("extend-before-io");
 	if (wanted)
-		status = qc_log_extend_io(qlog_files(), extend, err);
+		status = extend_io(&done, entitled, err);
 	if (wanted && status == QC_OK)
 	{
 		qlog_lock_state();
-		qc_log_extended(qlog_state, extend, qlog_segment_bytes());
+		qc_log_extended(qlog_state, &done, qlog_segment_bytes());
 		qlog_unlock_state();
 	}
 	LWLockRelease(&qlog_shared->extend_lock);
@@ -69,12 +88,12 @@ qlog_extend(const QcExtend *extend, QcError *err)
 }
 
 QcStatus
-qlog_make_room(QcLack lack, const QcExtend *extend, QcError *err)
+qlog_make_room(const QcPlan *plan, QcLack lack, const QcExtend *extend, QcError *err)
 {
 	uint64		seq;
 
 	if (lack == QC_LACK_LOG)
-		return qlog_extend(extend, err);
+		return qlog_extend(extend, !plan->grows, err);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	seq = qlog_state->seq;
 	LWLockRelease(&qlog_shared->state_lock);
@@ -97,7 +116,7 @@ qlog_credit(QcPlan *plan, QcError *err)
 		qlog_unlock_state();
 		if (status != QC_BUSY)
 			return status;
-		status = qlog_make_room(lack, &extend, err);
+		status = qlog_make_room(plan, lack, &extend, err);
 		if (status != QC_OK)
 			return status;
 	}
@@ -119,6 +138,7 @@ qlog_log_make(uint64 log)
 	QcError		err;
 	QcStatus	status;
 
+	qlog_disk_check_call();
 	if (qc_log_stays(qlog_state->shards, log))
 		return;
 	qc_error_clear(&err);

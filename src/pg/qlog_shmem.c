@@ -106,6 +106,7 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->state_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->write_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
+	LWLockInitialize(&qlog_shared->disk_lock, LWLockNewTrancheId());
 	qlog_shared->sync_tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
 	ConditionVariableInit(&qlog_shared->extend_cv);
@@ -117,6 +118,8 @@ init_shared(void)
 	pg_atomic_init_u32(&qlog_shared->resting, 0);
 	pg_atomic_init_u32(&qlog_shared->leaving, 1);
 	pg_atomic_init_u32(&qlog_shared->store_full, 0);
+	pg_atomic_init_u32(&qlog_shared->disk_state, 0);
+	pg_atomic_init_u64(&qlog_shared->disk_looked, 0);
 	pg_atomic_init_u32(&qlog_shared->catalog_generation, 0);
 	pg_atomic_init_u32(&qlog_shared->checkpoints_asked, 0);
 	pg_atomic_init_u32(&qlog_shared->checkpoints_done, 0);
@@ -157,6 +160,7 @@ shmem_startup(void)
 	LWLockRegisterTranche(qlog_shared->write_lock.tranche, "QlogWrite");
 	LWLockRegisterTranche(qlog_shared->sync_tranche, "QlogSync");
 	LWLockRegisterTranche(qlog_shared->extend_lock.tranche, "QlogExtend");
+	LWLockRegisterTranche(qlog_shared->disk_lock.tranche, "QlogDisk");
 }
 
 void

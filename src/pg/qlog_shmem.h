@@ -10,6 +10,7 @@
  *			never over I/O, palloc or a wait.  Exclusive to change, shared for views.
  *	 write	writing the ring out: ring->written, written_seq, dirty logs.
  *	 extend zero-filling and creating log files.
+ *	 disk	the file RESERVE, and measuring the disk (qlog_disk.h): taken last, under any other lock but state.
  */
 #ifndef QLOG_SHMEM_H
 #define QLOG_SHMEM_H
@@ -62,6 +63,7 @@ typedef struct QlogShared
 	LWLock		state_lock;
 	LWLock		write_lock;
 	LWLock		extend_lock;
+	LWLock		disk_lock;
 	int			sync_tranche;	/* under which waiting for a sync is shown */
 
 	pg_atomic_uint32 gate;		/* QlogGate */
@@ -104,6 +106,10 @@ typedef struct QlogShared
 
 	/* Store full: the checkpointer cannot write, new work is refused until it can. */
 	pg_atomic_uint32 store_full;
+
+	/* Room on the disk (qlog_disk.h). */
+	pg_atomic_uint32 disk_state;	/* QlogDiskState */
+	pg_atomic_uint64 disk_looked;	/* monotonic time of the last measurement, microseconds */
 
 	pg_atomic_uint32 catalog_generation;	/* grows when a queue is dropped: backends forget names */
 	pg_atomic_uint32 fill_waiter;	/* pgprocno + 1 of a leader that waits for an entry to be

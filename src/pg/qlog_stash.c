@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 
+#include "qlog_disk.h"
 #include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
@@ -150,18 +151,19 @@ write_all(const void *bytes, size_t len)
 
 	while (len > 0)
 	{
-		ssize_t		n;
+		ssize_t		n = -1;
 
-		errno = qlog_fault(QLOG_FAULT_STASH);
-		if (errno != 0)
-			fail("write");
-		n = pg_pwrite(stash_fd, from, len, stash_end);
+		errno = qlog_fault_need(QLOG_FAULT_STASH, len);
+		if (errno == 0)
+			n = pg_pwrite(stash_fd, from, len, stash_end);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 		{
 			if (errno == 0)
 				errno = ENOSPC;
+			if (qlog_disk_is_full(errno) && qlog_disk_give())
+				continue;
 			fail("write");
 		}
 		from += n;
@@ -177,8 +179,12 @@ stash_open(void)
 
 	char		directory[MAXPGPATH];
 
+	/* What the WAL has is kept, from the reserve if need be. */
+	(void) qlog_disk_entitle(true);
 	snprintf(stash_path, sizeof(stash_path), "%s/%s", qlog_directory(), QC_STASH_PATH);
-	stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
+	do
+		stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
+	while (stash_fd < 0 && qlog_disk_is_full(errno) && qlog_disk_give());
 	if (stash_fd < 0 && errno == ENOENT)
 	{
 		/*

@@ -25,6 +25,7 @@
 
 #include "qlog_backup.h"
 #include "qlog_commit.h"
+#include "qlog_disk.h"
 #include "qlog_fault.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
@@ -44,6 +45,7 @@
 #define PASSES_MAX		20		/* ... unless this many passes have not brought it down to them */
 #define REMOVE_MAX		64		/* logs removed per checkpoint */
 #define RETRY_MS		1000
+#define DISK_MS			1000	/* between looks at a disk that had no room */
 #define ROOM_MS			5000	/* until a start that lacked room on the disk is tried again */
 
 PGDLLEXPORT void qlog_checkpointer_main(Datum arg);
@@ -164,10 +166,14 @@ static QcStatus
 open_store(QcError *err)
 {
 	char		path[MAXPGPATH];
+	QcStatus	status;
 
 	qlog_store_path(path);
 	map_max = qlog_checkpoint_max_size;
-	return qs_open(path, (uint64) map_max * 1024 * 1024, false, false, &store, err);
+	do
+		status = qs_open(path, (uint64) map_max * 1024 * 1024, false, false, &store, err);
+	while (status == QC_NOSPACE && qlog_disk_give());
+	return status;
 }
 
 /* The setting has changed: the store is opened anew with it. */
@@ -203,15 +209,15 @@ remove_logs(QlogWorker *worker)
 	batch.nremoved = qlog_upkeep_removable(batch.removed, REMOVE_MAX);
 }
 
-/* Store the batch; what it says is durable elsewhere.  No base backup runs. */
+/* One attempt to store the batch. */
 static QcStatus
-put_batch(QlogWorker *worker, QcError *err)
+apply_batch(QcError *err)
 {
-	QcStatus	status;
+	QcStatus	status = follow_map_setting(err);
+	int			fault = qlog_fault_need(QLOG_FAULT_STORE, batch.len);
 
-	status = follow_map_setting(err);
-	if (status == QC_OK && qlog_fault(QLOG_FAULT_STORE) != 0)
-		status = qc_error_sys(err, qlog_fault(QLOG_FAULT_STORE), "store", "could not write");
+	if (status == QC_OK && fault != 0)
+		status = qc_error_sys(err, fault, "store", "could not write");
 	if (status == QC_OK)
 		status = qs_apply(store, batch.bytes, batch.len, err);
 
@@ -221,6 +227,18 @@ put_batch(QlogWorker *worker, QcError *err)
 		qs_close(store);
 		store = NULL;
 	}
+	return status;
+}
+
+/* Store the batch, if need be from the reserve; what it says is durable elsewhere.	No base backup runs. */
+static QcStatus
+put_batch(QlogWorker *worker, QcError *err)
+{
+	QcStatus	status;
+
+	do
+		status = apply_batch(err);
+	while (status == QC_NOSPACE && qlog_disk_give());
 	if (status != QC_OK)
 		return status;
 	QLOG_STOP("checkpoint-after-apply");
@@ -359,8 +377,13 @@ rest(QlogWorker *worker)
 	qlog_worker_state(worker, "idle");
 	pg_atomic_write_u32(&qlog_shared->resting, 1);
 	pg_memory_barrier();
+<<<<<<< HEAD
 	if (!dirty(&urgent) && due != 0)
 		qlog_worker_sleep((long) due);
+=======
+	if (!dirty(&urgent))
+		qlog_worker_sleep(qlog_disk_watch() ? DISK_MS : -1);
+>>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
 	pg_atomic_write_u32(&qlog_shared->resting, 0);
 }
 
@@ -375,12 +398,25 @@ work_until_due(QlogWorker *worker, int64 due)
 		long		left = (long) ((due - qlog_monotonic()) / 1000) + 1;
 		bool		busy = qlog_upkeep_dropped();
 
+		qlog_disk_upkeep(false);
 		busy = qlog_upkeep_dedups() || busy;
 		busy = qlog_upkeep_extend(worker) || busy;
 		(void) dirty(&urgent);
 		if (!busy && !urgent)
 			qlog_worker_sleep(Min(left, 100));
 	}
+}
+
+/* Derived files are not what the reserve is for. */
+static bool
+index_files(QlogWorker *worker)
+{
+	bool		more;
+
+	(void) qlog_disk_entitle(false);
+	more = qlog_upkeep_index(worker);
+	(void) qlog_disk_entitle(true);
+	return more;
 }
 
 static void
@@ -391,9 +427,14 @@ serve(QlogWorker *worker)
 		int64		due = qlog_monotonic() + (int64) qlog_checkpoint_timeout * 1000;
 		bool		urgent;
 
+		qlog_disk_upkeep(false);
 		if (!dirty(&urgent) && batch.len == 0)
 		{
+<<<<<<< HEAD
 			if (!qlog_upkeep_index(worker) && !snapshot(worker))
+=======
+			if (!index_files(worker))
+>>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
 				rest(worker);
 			continue;
 		}
@@ -401,8 +442,12 @@ serve(QlogWorker *worker)
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
+<<<<<<< HEAD
 		(void) snapshot(worker);
 		(void) qlog_upkeep_index(worker);
+=======
+		(void) index_files(worker);
+>>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
 	}
 }
 
@@ -453,6 +498,7 @@ start(QlogWorker *worker)
 	if (qlog_recover(worker, &store, &err) == QC_OK)
 	{
 		qlog_worker_error(worker, NULL, NULL);
+		qlog_disk_upkeep(true);
 		qlog_gate_set(QLOG_GATE_READY, NULL);
 		wake_workers();
 		return;

@@ -9,6 +9,7 @@
 
 
 #include "qlog_commit.h"
+#include "qlog_disk.h"
 #include "qlog_guc.h"
 
 #include "../core/qc_catalog.h"
@@ -54,6 +55,7 @@ wants_room(const QcLog *log, QcExtend *extend)
 		log->allocated - log->tail > step / 2)
 		return false;
 	extend->log = log->id;
+	extend->least = 0;
 	extend->create = log->allocated >= segment;
 	extend->file = extend->create ? log->last_file + 1 : log->last_file;
 	extend->from = extend->create ? 0 : log->last_allocated;
@@ -68,6 +70,9 @@ qlog_upkeep_extend(QlogWorker *worker)
 	QcError		err;
 	bool		found = false;
 
+	/* What there is on the disk is for those who need it. */
+	if (qlog_disk_short())
+		return false;
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
 		 log = QC_AT(qlog_state, QcLog, log->next))
@@ -76,7 +81,7 @@ qlog_upkeep_extend(QlogWorker *worker)
 	if (!found)
 		return false;
 	qc_error_clear(&err);
-	if (qlog_extend(&extend, &err) == QC_OK)
+	if (qlog_extend(&extend, false, &err) == QC_OK)
 		return true;
 
 	/* Whoever needs the room will try again and say so to its user. */

@@ -16,6 +16,7 @@
 #include "utils/timestamp.h"
 
 #include "qlog_compat.h"
+#include "qlog_disk.h"
 
 #define RESTART_SECONDS 1
 
@@ -59,6 +60,7 @@ qlog_worker_begin(QlogWorkerKind kind)
 	if (worker->passes > 0 || worker->last_error[0] != '\0')
 		worker->restarts++;
 	worker->pgprocno = QLOG_PROC_NUMBER();
+	(void) qlog_disk_entitle(true);
 	pg_write_barrier();
 	worker->pid = MyProcPid;
 	before_shmem_exit(clear_row, PointerGetDatum(worker));

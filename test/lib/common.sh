@@ -134,6 +134,8 @@ cluster_init() {
     >"$dir/initdb.log" 2>&1 || { cat "$dir/initdb.log"; return 1; }
   {
     echo "shared_preload_libraries = 'qlog'"
+    echo "qlog.disk_high_pct = 100"
+    echo "qlog.disk_reserve = 1MB"
     echo "listen_addresses = ''"
     echo "unix_socket_directories = '$dir'"
     echo "log_line_prefix = '%m [%p] %q%a '"

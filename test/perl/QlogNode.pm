@@ -45,8 +45,8 @@ sub started
 	return $node;
 }
 
-# As in the base class, and qlog is preloaded, fsync is on, and a crash of one backend restarts the
-# server as it does in production.
+# As in the base class, and qlog is preloaded, fsync is on, a crash of one backend restarts the
+# server as it does in production, and tests run on a disk that is nearly full.
 sub init
 {
 	my ($self, %params) = @_;
@@ -57,6 +57,8 @@ sub init
 	$self->append_conf(
 		'postgresql.conf', qq{
 shared_preload_libraries = 'qlog'
+qlog.disk_high_pct = 100
+qlog.disk_reserve = 1MB
 fsync = on
 restart_after_crash = on
 max_worker_processes = 16

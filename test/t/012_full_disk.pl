@@ -1,42 +1,21 @@
-# A disk that is full, for real: the data directory of qlog stands on a small file system of its own. Mounting one takes a
-# user namespace; where there is none this is skipped, and 016_faults.pl orders the same errors.
+# A disk that is full, for real, and no reserve (070_reserve.pl has one): the data directory of qlog stands on a small file system
+# of its own. 016_faults.pl orders the same errors.
 
 use strict;
 use warnings;
 
-my $small;
-
-# Once more, inside a mount namespace where the directory is on a small file system.
-BEGIN
-{
-	$small = ($ENV{TESTDIR} || '.') . '/small';
-	if (!$ENV{QLOG_SMALL_DISK})
-	{
-		my $again = "mount -t tmpfs -o size=8m,mode=0700 none '$small' && "
-		  . "exec unshare -U --map-user=$> --map-group=" . (split ' ', $))[0] . ' "$@"';
-
-		mkdir $small;
-		if (system("unshare -Urm sh -c 'mount -t tmpfs -o size=1m none $small && unshare -U --map-user=$> true' >/dev/null 2>&1") != 0)
-		{
-			print "1..0 # SKIP no file system can be mounted here\n";
-			exit 0;
-		}
-		$ENV{QLOG_SMALL_DISK} = 1;
-		exec 'unshare', '-Urm', 'sh', '-c', $again, 'sh', $^X, (map { "-I$_" } @INC), $0 or die $!;
-	}
-}
-
+use QlogSmallDisk '8m';
 use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
 # What is removed later to make room.
-open(my $fh, '>', "$small/ballast") or die $!;
-print $fh 'x' x (3 * 1024 * 1024);
-close $fh;
+my $small = QlogSmallDisk::directory();
+QlogSmallDisk::ballast('ballast', 3 * 1024 * 1024);
 
 my $node = QlogNode->started('main',
-	conf => [ "qlog.data_directory = '$small/qlog'", "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'" ]);
+	conf => [ "qlog.data_directory = '$small/qlog'", "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'",
+		'qlog.disk_reserve = 0' ]);
 
 $node->sql(q{
 	select queue_create('q'); select queue_create('j'); create table t(n int primary key);
@@ -83,13 +62,14 @@ is($node->sqlstate(q{select queue_create('new')}), '53100', 'no queue can be mad
 $node->sql('checkpoint');
 pass('a checkpoint completes');
 
-# A server that dies needs room for what redo finds in the WAL, or does not start; nothing is lost by trying.
+# Without a reserve a server that dies needs room for what redo finds in the WAL, or does not start; nothing is lost by trying.
 $node->sql("begin; insert into t values (-$_); select queue_push('j', '{\"n\": -$_}'); commit") for 1 .. 2;
+QlogSmallDisk::ballast('rest', 'rest');
 my $mark = -s $node->logfile;
 $node->kill9_everything;
 ok(!$node->start(fail_ok => 1), 'full, after a crash: no room to keep what the WAL has');
 ok($node->log_contains('could not write file ".*stash": No space left', $mark), 'full, after a crash: the log says so');
-unlink "$small/ballast" or die $!;
+QlogSmallDisk::drop_ballast($_) foreach 'ballast', 'rest';
 $node->start;
 check($pushed, 'with room, after a crash');
 is($node->sql('select count(*) from t where n < 0'), '2', 'with room, after a crash: the last transactions too');
@@ -97,13 +77,11 @@ $node->sql(q{select queue_push('q', '"on"')});
 $pushed++;
 
 # Full again, and room comes back while the server runs.
-open($fh, '>', "$small/ballast") or die $!;
-print $fh 'x' x (1024 * 1024);
-close $fh;
+QlogSmallDisk::ballast('ballast', 1024 * 1024);
 my ($more, $again) = fill();
 is($again, '53100', 'full once more');
 check($pushed += $more, 'full once more');
-unlink "$small/ballast" or die $!;
+QlogSmallDisk::drop_ballast('ballast');
 $node->wait_until(sub { !defined $node->sqlstate(q{select queue_push('q', to_json(noise(20000))::text)}) }, 'pushes to go on');
 check(++$pushed, 'with room, without a restart');
 $node->stop;

@@ -12,7 +12,7 @@ use Test::More;
 QlogNode::plain_layout();
 
 my $node = QlogNode->started('main',
-	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '200ms'", "qlog.log_flush_interval = '20ms'" ]);
+	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '200ms'", "qlog.log_flush_interval = '20ms'", 'qlog.disk_reserve = 0' ]);
 my $dir = $node->qlog_dir;
 my $full = 'create=ENOSPC, extend=ENOSPC';
 my $number = 0;

@@ -208,6 +208,9 @@ test_empty_file_grows(void)
 	CHECK_U64(extend.file, 1);
 	CHECK_U64(extend.from, HAND_ALLOCATED);
 	CHECK(extend.to >= 3 * HAND_ALLOCATED + QC_FILE_HEADER_SIZE);
+	CHECK(extend.least >= 3 * HAND_ALLOCATED + QC_FILE_HEADER_SIZE);
+	CHECK(extend.least <= extend.to);
+	CHECK(extend.least < 3 * HAND_ALLOCATED + QC_FILE_HEADER_SIZE + QC_EXTEND_MIN);
 	end();
 }
 
@@ -270,17 +273,22 @@ test_extension_fails_anywhere(void)
 	CHECK(failed > 20);
 }
 
-/* A disk that is full, for real: as much as fits is written, nothing is promised, and with room it goes on. */
+/* A disk that is full, for real: nothing is promised, and with room it goes on. */
 static void
 test_full_disk(void)
 {
+	uint64_t	used;
+
 	begin(1);
-	sim_disk_set_capacity(hand.disk, sim_disk_used(hand.disk) + QC_EXTEND_MIN / 2);
+	used = sim_disk_used(hand.disk);
+	sim_disk_set_capacity(hand.disk, used + QC_EXTEND_MIN / 2);
 	for (int create = 0; create < 2; create++)
 	{
 		QcExtend	extend = what_to_make(create == 1);
 
+		/* nothing stays of it: what room there was is for others */
 		CHECK_U64(qc_log_extend_io(&hand.files, &extend, &err), QC_NOSPACE);
+		CHECK_U64(sim_disk_used(hand.disk), used);
 		CHECK_U64(the_log()->last_file, 1);
 		CHECK_U64(the_log()->allocated, HAND_ALLOCATED);
 	}
