@@ -377,13 +377,10 @@ rest(QlogWorker *worker)
 	qlog_worker_state(worker, "idle");
 	pg_atomic_write_u32(&qlog_shared->resting, 1);
 	pg_memory_barrier();
-<<<<<<< HEAD
+	if (qlog_disk_watch())
+		due = due < 0 ? DISK_MS : Min(due, DISK_MS);
 	if (!dirty(&urgent) && due != 0)
 		qlog_worker_sleep((long) due);
-=======
-	if (!dirty(&urgent))
-		qlog_worker_sleep(qlog_disk_watch() ? DISK_MS : -1);
->>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
 	pg_atomic_write_u32(&qlog_shared->resting, 0);
 }
 
@@ -407,14 +404,15 @@ work_until_due(QlogWorker *worker, int64 due)
 	}
 }
 
-/* Derived files are not what the reserve is for. */
+/* Snapshots and derived files: not what the reserve is for.	true = more is left to do. */
 static bool
-index_files(QlogWorker *worker)
+extras(QlogWorker *worker)
 {
 	bool		more;
 
 	(void) qlog_disk_entitle(false);
-	more = qlog_upkeep_index(worker);
+	more = snapshot(worker);
+	more = qlog_upkeep_index(worker) || more;
 	(void) qlog_disk_entitle(true);
 	return more;
 }
@@ -430,11 +428,7 @@ serve(QlogWorker *worker)
 		qlog_disk_upkeep(false);
 		if (!dirty(&urgent) && batch.len == 0)
 		{
-<<<<<<< HEAD
-			if (!qlog_upkeep_index(worker) && !snapshot(worker))
-=======
-			if (!index_files(worker))
->>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
+			if (!extras(worker))
 				rest(worker);
 			continue;
 		}
@@ -442,12 +436,7 @@ serve(QlogWorker *worker)
 		work_until_due(worker, due);
 		if (!checkpoint(worker) && !qlog_worker_shutdown())
 			qlog_worker_sleep(RETRY_MS);
-<<<<<<< HEAD
-		(void) snapshot(worker);
-		(void) qlog_upkeep_index(worker);
-=======
-		(void) index_files(worker);
->>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
+		(void) extras(worker);
 	}
 }
 

@@ -12,6 +12,7 @@
 
 #include "utils/memutils.h"
 
+#include "qlog_disk.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
 #include "qlog_report.h"
@@ -67,10 +68,14 @@ static QcStatus
 open_store(QlogLoad *load, QcError *err)
 {
 	char		path[MAXPGPATH];
+	QcStatus	status;
 
 	qlog_store_path(path);
-	return qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false, &load->store,
-				   err);
+	do
+		status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false,
+						 &load->store, err);
+	while (status == QC_NOSPACE && qlog_disk_give());
+	return status;
 }
 
 static QcStatus

@@ -21,7 +21,6 @@
 #include "utils/wait_event.h"
 
 #include "qlog_compat.h"
-#include "qlog_disk.h"
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
@@ -169,86 +168,6 @@ progress(void *context, const char *phase, uint64_t done, uint64_t total)
 	return !qlog_worker_shutdown();
 }
 
-<<<<<<< HEAD
-=======
-void
-qlog_store_path(char path[MAXPGPATH])
-{
-	snprintf(path, MAXPGPATH, "%s/store", qlog_directory());
-}
-
-/* Put the checkpoint aside as "store.<why>.<now>": the state is rebuilt from the logs. */
-static QcStatus
-put_store_aside(const char *why, QcError *err)
-{
-	const QcIo *io = qlog_io();
-	char		aside[64];
-	int			rc;
-
-	snprintf(aside, sizeof(aside), "store.%s." UINT64_FORMAT, why, (uint64) qlog_now());
-	rc = io->rename(io->context, "store", aside);
-	if (rc == 0)
-		rc = io->make_directory(io->context, "store");
-	if (rc == 0)
-		rc = io->sync_directory(io->context, "");
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not put the checkpoint aside");
-}
-
-static QcStatus
-load_row(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
-		 size_t value_len, QcError *err)
-{
-	(void) context;
-	return qc_rows_load(qlog_state, key, key_len, value, value_len, err);
-}
-
-static QcStatus
-load_store(QsStore **store, QcError *err)
-{
-	char		path[MAXPGPATH];
-	QcStatus	status;
-
-	qlog_store_path(path);
-	do
-		status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false, store, err);
-	while (status == QC_NOSPACE && qlog_disk_give());
-	if (status == QC_OK)
-		status = qs_read(*store, load_row, NULL, err);
-	if (status == QC_OK)
-		status = qc_rows_loaded(qlog_state, qlog_now(), qlog_monotonic(), err);
-	return status;
-}
-
-/* Begin without the checkpoint that there is. */
-static QcStatus
-load_nothing(const char *why, QsStore **store, QcError *err)
-{
-	QcStatus	status;
-
-	if (*store != NULL)
-		qs_close(*store);
-	*store = NULL;
-	qlog_shmem_reset();
-	status = put_store_aside(why, err);
-	return status == QC_OK ? load_store(store, err) : status;
-}
-
-/*
- * Load the checkpoint.  A damaged one is as good as none: everything in it follows from the logs, and where they do not
- * reach back to the beginning recovery refuses.  One that was copied while it was written to is damaged, too.
- */
-static QcStatus
-load_checkpoint(QsStore **store, QcError *err)
-{
-	QcStatus	status = load_store(store, err);
-
-	if (status != QC_DAMAGED)
-		return status;
-	qlog_report(WARNING, err, "the checkpoint of qlog is damaged, it is put aside and rebuilt from the logs");
-	return load_nothing("damaged", store, err);
-}
-
->>>>>>> 7cabb33 (A reserve on the disk, and marks above which pushes are refused: everything else goes on while the disk is full, over restarts too; what a failed extension has written is given back)
 /* Read the stash whole; NULL when there is none. */
 static QcStatus
 read_stash(uint8 **bytes, size_t *len, QcError *err)
