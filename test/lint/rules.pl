@@ -18,8 +18,13 @@ my $undocumented_lines_max = 50;
 # ------------------------------------------------------------------------------------------------
 
 my @tracked = grep { -f } split /\n/, `git ls-files --cached --others --exclude-standard 2>/dev/null`;
-@tracked = split /\n/, `find . -type f -not -path './.git/*' -not -path './build/*' | sed 's,^./,,'`
-  unless @tracked;
+
+# Without git: all files but those that .gitignore names.
+unless (@tracked)
+{
+	my $built = join ' ', map { chomp; "-not -path '" . (m{^/} ? '.' : '*/') . "$_" . (m{/$} ? "*'" : "'") } `cat .gitignore`;
+	@tracked = split /\n/, `find . -type f -not -path './.git/*' $built | sed 's,^./,,'`;
+}
 
 my @core = grep { m{^src/core/.*\.[ch]$} } @tracked;
 my @store = grep { m{^src/store/.*\.[ch]$} } @tracked;
