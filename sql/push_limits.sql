@@ -41,6 +41,8 @@ BEGIN
 	END LOOP;
 END $$;
 RESET qlog.max_transaction_bytes;
+-- The default is the largest value: nothing can be raised.
+SELECT outcome($$SELECT queue_push('limits', to_json(repeat('x', 16000000))) FROM generate_series(1, 17)$$);
 SELECT count(*) FROM queue_peek('limits', batch => 100);
 
 SELECT outcome($$SELECT count(*) FROM queue_push_batch('wide', array_fill('1'::text, ARRAY[4096]), (SELECT array_agg(i::text) FROM generate_series(1, 4096) AS i))$$);

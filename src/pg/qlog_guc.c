@@ -38,7 +38,7 @@ int			qlog_log_flush_interval = 100;
 int			qlog_max_leases_per_cursor = 10000;
 int			qlog_max_message_size = 16 * MB_IN_KB;
 int			qlog_max_pop_wait = 5000;
-int			qlog_max_transaction_bytes = 256 * MB_IN_KB;
+int			qlog_max_transaction_bytes = QLOG_MAX_TRANSACTION_KB;
 int			qlog_recovery_wait = 30000;
 int			qlog_retention_naptime = 5000;
 int			qlog_segment_size = 64;
@@ -141,7 +141,7 @@ static const IntSetting ints[] = {
 	{"qlog.max_pop_wait", "Longest time that queue_pop() waits, since it holds a snapshot meanwhile.",
 	&qlog_max_pop_wait, 0, 3600 * 1000, PGC_SUSET, GUC_UNIT_MS},
 	{"qlog.max_transaction_bytes", "Most bytes of messages that one transaction may push.",
-	&qlog_max_transaction_bytes, 64, 256 * MB_IN_KB, PGC_SUSET, GUC_UNIT_KB},
+	&qlog_max_transaction_bytes, 64, QLOG_MAX_TRANSACTION_KB, PGC_SUSET, GUC_UNIT_KB},
 	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",
 	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
 	{"qlog.retention_naptime", "Time between two looks for messages that are not kept any longer.",

@@ -40,6 +40,9 @@ extern int	qlog_log_flush_interval;	/* ms */
 extern int	qlog_max_leases_per_cursor;
 extern int	qlog_max_message_size;	/* kB */
 extern int	qlog_max_pop_wait;	/* ms */
+
+/* Also the default. */
+#define QLOG_MAX_TRANSACTION_KB (256 * 1024)
 extern int	qlog_max_transaction_bytes; /* kB */
 extern int	qlog_recovery_wait; /* ms */
 extern int	qlog_segment_size;	/* MB */

@@ -275,7 +275,9 @@ enter_with(uint64 bytes, uint64 effect_bytes)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("transaction has too much queue work"),
 				 errdetail("It would exceed %d kB.", qlog_max_transaction_bytes),
-				 errhint("Commit more often, or raise \"qlog.max_transaction_bytes\".")));
+				 qlog_max_transaction_bytes < QLOG_MAX_TRANSACTION_KB ?
+				 errhint("Commit more often, or raise \"qlog.max_transaction_bytes\".") :
+				 errhint("Commit more often.")));
 	if (effect_bytes > 0)
 		check_entry(effect_bytes);
 	return level;
