@@ -92,13 +92,17 @@ extern QcStatus qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partit
 							   uint64_t position, uint64_t from_file, uint64_t last_file,
 							   QcLocation *location, QcError *err);
 
-/* A walk over the message records of a log that were written at `since` or later; zero but for log and since. */
+/*
+ * A walk over the message records of a log that were written at `since` or later; zero but for log and since, and file to
+ * begin with a later one.
+ */
 typedef struct QcReadWalk
 {
 	uint64_t	log;
 	int64_t		since;			/* microseconds since the Unix epoch */
 	uint64_t	file;			/* that is walked over, 0 = none yet */
 	uint32_t	entry;			/* of its index, to go on with */
+	int64_t		created_at;		/* of the record found */
 } QcReadWalk;
 
 /*

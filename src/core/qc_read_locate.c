@@ -320,6 +320,7 @@ walk_file(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition, QcLocation 
 		if (entry.created_at < walk->since)
 			continue;
 		*partition = entry.partition;
+		walk->created_at = entry.created_at;
 		*location = (QcLocation)
 		{
 			.log = walk->log, .file = walk->file, .position = entry.position, .size = entry.len + 4,

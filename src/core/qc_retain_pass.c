@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "qc_purge.h"
+#include "qc_volume.h"
 
 /* Before which times finished messages of a queue may go, and any. */
 typedef struct Ages
@@ -105,12 +106,38 @@ is_open(const QcQueue *queue)
 	return queue->state == QC_QUEUE_LIVE && !queue->damaged;
 }
 
+/* Note a queue above its retention_bytes when the walk comes to it. */
+static void
+note_full(const QcState *st, QcRetainStep *step, const QcQueue *queue)
+{
+	int64_t		limit = queue->options.value[QC_OPT_RETENTION_BYTES];
+
+	if (limit != QC_FOREVER && st->retain_partition == queue->partitions.head &&
+		step->nfull < QC_RETAIN_FULL && queue->last_push != queue->bytes_counted &&
+		qc_volume_kept(queue) > (uint64_t) limit)
+		step->full[step->nfull++] = queue->id;
+}
+
+void
+qc_retain_bytes(QcState *st, QcQueue *queue, uint64_t kept, uint64_t removed, int64_t before)
+{
+	queue->kept = (QcVolume)
+	{
+		removed < queue->visible ? queue->visible - removed : 0, kept
+	};
+	queue->bytes_counted = queue->last_push;
+	if (before > queue->bytes_before)
+		queue->bytes_before = before;
+	qc_dirty_queue(st, queue);
+}
+
 /* Go on in one queue. */
 static void
 look_in(QcState *st, QcRetainStep *step, QcQueue *queue)
 {
 	Ages		ages = ages_of(queue, step->now);
 
+	note_full(st, step, queue);
 	if (ages.done_before != INT64_MAX || ages.any_before != INT64_MIN)
 		step->aged = true;
 	while (st->retain_partition != 0 && step->looked < QC_RETAIN_LOOK && step->n < QC_RETAIN_STEP)
@@ -127,7 +154,7 @@ look_in(QcState *st, QcRetainStep *step, QcQueue *queue)
 bool
 qc_retain_look(QcState *st, QcRetainStep *step)
 {
-	step->looked = step->n = step->nranges = 0;
+	step->looked = step->n = step->nranges = step->nfull = 0;
 	step->aged = false;
 	while (st->retain_queue != 0 && step->looked < QC_RETAIN_LOOK && step->n < QC_RETAIN_STEP)
 	{

@@ -20,6 +20,7 @@
 #define QC_RETAIN_LOOK		500 /* partitions that a step looks at */
 #define QC_RETAIN_STEP		64	/* ... and notes */
 #define QC_RETAIN_SLACK		32
+#define QC_RETAIN_FULL		16		/* queues above their retention_bytes that a step notes */
 
 /* Where messages begin that were pushed at some time or later. */
 typedef struct QcRetainEdge
@@ -50,6 +51,9 @@ typedef struct QcRetainStep
 	uint32_t	n;
 	uint32_t	nranges;		/* that this step wants at most */
 	bool		aged;			/* a queue was met where an age decides */
+	uint32_t	nfull;
+	uint64_t	full[QC_RETAIN_FULL];	/* ids of queues that may hold more than their
+										 * retention_bytes; others are noted by a later walk */
 	QcRetainNote notes[QC_RETAIN_STEP];
 
 	/* Results of qc_retain_put: queues that lose messages unread, and how many. */
@@ -77,6 +81,13 @@ extern bool qc_retain_look(QcState *st, QcRetainStep *step);
  * step->nranges objects (QcPlan.needs.npending).
  */
 extern uint32_t qc_retain_put(QcState *st, QcRetainStep *step, QcWriter *w);
+
+/*
+ * The records of a queue were counted: `kept` bytes of them stay when about `removed` messages go, which were pushed before
+ * the time (0: none goes); the walks to come see to that.
+ */
+extern void qc_retain_bytes(QcState *st, QcQueue *queue, uint64_t kept, uint64_t removed,
+							int64_t before);
 
 /* The walk goes on with the next queue: its present one goes away, or is done. */
 extern void qc_retain_next_queue(QcState *st);

@@ -30,7 +30,7 @@ store_be64(uint8_t *at, uint64_t value)
 
 /*
  * What came with a version: mark 2: answers; queue 2: flags, altered_seq, ACL; 3: next_group, purges, last_dedup,
- * deduplicated; 4: messages dropped; 5: lanes, pushed_count, pushed_bytes; 6: unread; group 2: state and counters; 3: volume;
+ * deduplicated; 4: messages dropped; 5: lanes, pushed_count, pushed_bytes; 6: unread; 7: kept; group 2: state and counters; 3: volume;
  * partition 2: start, purges, bytes, last_push; 3: bytes of what is pending; 4: of ranges, what they are and since when; lease 2: messages taken, acknowledged; 3:
  * delivered; cursor 2: sought; 3: why a message came back; open entry 2: new definitions of queues; 3: delivered and lane
  * of an item.
@@ -41,7 +41,7 @@ qc_row_version(uint8_t kind)
 	switch (kind)
 	{
 		case QC_ROW_QUEUE:
-			return 6;
+			return 7;
 		case QC_ROW_PARTITION:
 			return 4;
 		case QC_ROW_GROUP:
@@ -232,6 +232,7 @@ put_queue(Dump *d, QcRef ref)
 	qc_put_u64(w, queue->pushed_count);
 	qc_put_u64(w, queue->pushed_bytes);
 	qc_put_u64(w, queue->unread);
+	put_volume(w, &queue->kept);
 }
 
 static Key

@@ -142,7 +142,7 @@ get_grants(Row *row, QcRef *first, uint32_t *ngrants, QcError *err)
 	return QC_OK;
 }
 
-/* What versions 2 to 6 of the row have brought. */
+/* What versions 2 to 7 of the row have brought. */
 static QcStatus
 load_definition(Row *row, QcQueue *queue, QcError *err)
 {
@@ -168,6 +168,8 @@ load_definition(Row *row, QcQueue *queue, QcError *err)
 	queue->pushed_bytes = qc_get_u64(&row->value);
 	if (row->version >= 6)
 		queue->unread = qc_get_u64(&row->value);
+	if (row->version >= 7)
+		queue->kept = get_volume(&row->value);
 	return QC_OK;
 }
 

@@ -128,6 +128,7 @@ typedef struct QcQueue
 								 * stay */
 	uint64_t	visible;		/* messages kept in ordinary partitions */
 	QcVolume	lanes;			/* messages in hidden lanes */
+	QcVolume	kept;			/* messages kept in ordinary partitions, finished or not */
 	uint64_t	open_bytes;		/* of messages that are not settled */
 	uint64_t	promised_bytes; /* of messages that hold a credit */
 	uint64_t	pushed_count;	/* messages ever visible, and their bytes: what an average one has */
@@ -151,6 +152,7 @@ typedef struct QcQueue
 	QcList		dedups;			/* settled ones, oldest first, through QcDedup.link */
 	int64_t		bytes_before;	/* what was pushed before this time is too much for
 								 * retention_bytes; never stored */
+	int64_t		bytes_counted;	/* last_push when that was found out; never stored */
 } QcQueue;
 
 /* One element of a queue's ACL, as PostgreSQL's aclitem; in the order of the array. */

@@ -62,6 +62,12 @@ qc_volume_queue(const QcState *st, const QcQueue *queue)
 		queue->promised_bytes;
 }
 
+uint64_t
+qc_volume_kept(const QcQueue *queue)
+{
+	return adjusted(queue, queue->kept, queue->visible);
+}
+
 static void
 set(QcVolume *volume, const QcQueue *queue, uint64_t n)
 {
@@ -81,6 +87,11 @@ level(QcState *st, QcQueue *queue)
 			set(&group->volume, queue, left_in(group));
 			qc_dirty_group(st, group);
 		}
+	}
+	if (queue->kept.count != queue->visible)
+	{
+		set(&queue->kept, queue, queue->visible);
+		qc_dirty_queue(st, queue);
 	}
 	if (queue->lanes.count != in_lanes(queue))
 	{
@@ -102,6 +113,8 @@ count(QcState *st, const QcPartition *partition, uint64_t messages, uint64_t byt
 		qc_dirty_queue(st, queue);
 		return;
 	}
+	queue->kept.count += messages;
+	queue->kept.bytes += bytes;
 	queue->pushed_count += messages;
 	queue->pushed_bytes += bytes;
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;

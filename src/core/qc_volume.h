@@ -27,6 +27,9 @@ extern void qc_volume_done(QcState *st, const QcCursor *cursor, const QcSlot *sl
 /* What the queue holds now. Shared lock is enough. */
 extern uint64_t qc_volume_queue(const QcState *st, const QcQueue *queue);
 
+/* What it keeps in its partitions, finished or not: what retention_bytes limits.	Shared lock is enough. */
+extern uint64_t qc_volume_kept(const QcQueue *queue);
+
 /*
  * Promise room for the plan's messages in their queues, or nothing: QC_PAUSED, QC_OVERFLOW.	 What the entry itself changes
  * of a queue counts, and what it makes is not limited yet.	Messages that a queue only moves within itself always may.

@@ -173,6 +173,7 @@ form_stat(const QueueRow *row, Datum *values, bool *nulls)
 	values[16] = Int64GetDatum((int64) row->wakeups);
 	values[17] = Int64GetDatum((int64) row->live_bytes);
 	values[18] = Int64GetDatum((int64) queue->dropped);
+	values[19] = Int64GetDatum((int64) queue->unread);
 }
 
 Datum

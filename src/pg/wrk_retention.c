@@ -9,8 +9,6 @@
  */
 #include "wrk_retention.h"
 
-#include "postgres.h"
-
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
@@ -18,7 +16,6 @@
 #include "qlog_guc.h"
 #include "qlog_lookup.h"
 #include "qlog_stop.h"
-#include "wrk_worker.h"
 
 #include "../core/qc_cursor.h"
 #include "../core/qc_retain_pass.h"
@@ -28,6 +25,7 @@
 #define QUIET_US	(60 * USECS_PER_SEC)	/* a server without work is looked at so often */
 #define REPORT_US	(60 * USECS_PER_SEC)	/* between two lines about the same queue */
 #define REPORTS_MAX 64
+#define FULL_MAX	64			/* more than these are for the next pass */
 
 PGDLLEXPORT void qlog_retention_main(Datum arg);
 
@@ -41,6 +39,10 @@ typedef struct Report
 
 static Report reports[REPORTS_MAX];
 static uint32 nreports = 0;
+
+/* Queues that this pass has found above their retention_bytes. */
+static uint64 full[FULL_MAX];
+static uint32 nfull = 0;
 
 /* ---- ages ---- */
 
@@ -271,6 +273,8 @@ take_step(QlogWorker *worker, QcRetainStep *step, bool *aged)
 	seq = qlog_state->seq;
 	qlog_unlock_state();
 	*aged = *aged || step->aged;
+	for (uint32 i = 0; i < step->nfull && nfull < FULL_MAX; i++)
+		full[nfull++] = step->full[i];
 	if (step->n == 0)
 		return more;
 	find_edges(worker, step, seq);
@@ -287,22 +291,35 @@ take_step(QlogWorker *worker, QcRetainStep *step, bool *aged)
 	return more;
 }
 
-/* Once over all partitions; *aged is set when there are queues where time alone makes messages go. */
+/* Once over all partitions. */
 static void
-pass(QlogWorker *worker, bool *aged)
+walk(QlogWorker *worker, QcRetainStep *step, bool *aged)
 {
-	static QcRetainStep *step = NULL;
-	int64		began = qlog_monotonic();
-
-	if (step == NULL)
-		step = MemoryContextAlloc(TopMemoryContext, sizeof(QcRetainStep));
-	*aged = false;
-	qlog_worker_error(worker, NULL, NULL);
+	nfull = 0;
 	qlog_lock_state();
 	qc_retain_begin(qlog_state);
 	qlog_unlock_state();
 	while (!qlog_worker_shutdown() && take_step(worker, step, aged))
 		qlog_worker_interrupts();
+}
+
+/* *aged is set when there are queues where time alone makes messages go. */
+static void
+pass(QlogWorker *worker, bool *aged)
+{
+	static QcRetainStep *step = NULL;
+	int64		began = qlog_monotonic();
+	bool		again = false;
+
+	if (step == NULL)
+		step = MemoryContextAlloc(TopMemoryContext, sizeof(QcRetainStep));
+	*aged = false;
+	qlog_worker_error(worker, NULL, NULL);
+	walk(worker, step, aged);
+	for (uint32 i = 0; i < nfull && !qlog_worker_shutdown(); i++)
+		again = qlog_retention_bytes(worker, full[i]) || again;
+	if (again)
+		walk(worker, step, aged);
 	write_reports(false);
 	worker->passes++;
 	worker->last_pass_us = qlog_monotonic() - began;
