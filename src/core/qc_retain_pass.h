@@ -20,7 +20,7 @@
 #define QC_RETAIN_LOOK		500 /* partitions that a step looks at */
 #define QC_RETAIN_STEP		64	/* ... and notes */
 #define QC_RETAIN_SLACK		32
-#define QC_RETAIN_FULL		16		/* queues above their retention_bytes that a step notes */
+#define QC_RETAIN_FULL		16	/* queues above their retention_bytes that a step notes */
 
 /* Where messages begin that were pushed at some time or later. */
 typedef struct QcRetainEdge

@@ -375,9 +375,13 @@ qlog_retention_main(Datum arg)
 		seq = newest_seq();
 		quiet = seq == seen ? quiet + 1 : 0;
 		seen = seq;
-		if (qlog_worker_shutdown() ||
-			(quiet > 1 && !aged && qlog_monotonic() - last < QUIET_US))
+		if (qlog_worker_shutdown())
 			continue;
+		if (quiet > 1 && !aged && qlog_monotonic() - last < QUIET_US)
+		{
+			worker->passes++;
+			continue;
+		}
 		qlog_worker_state(worker, "retention");
 		pass(worker, &aged);
 		last = qlog_monotonic();
