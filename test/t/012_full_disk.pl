@@ -9,6 +9,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# A queue that has a log of its own needs room when it is made.
+QlogNode::plain_layout();
+
 # What is removed later to make room.
 my $small = QlogSmallDisk::directory();
 QlogSmallDisk::ballast('ballast', 3 * 1024 * 1024);

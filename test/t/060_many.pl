@@ -1,0 +1,157 @@
+# Many queues, with shared logs and in hierarchical directories, and many partitions: made, pushed to, popped from,
+# restarted, dropped. Times are notes; what is bounded by number is checked: descriptors, entries of a directory, memory
+# of a partition.
+#
+# QLOG_QUEUES (600) and QLOG_PARTITIONS (20000) make it larger.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Utils;
+use QlogNode;
+use Test::More;
+use Time::HiRes qw(time);
+
+QlogNode::plain_layout();
+
+my $queues = $ENV{QLOG_QUEUES} || 600;
+my $partitions = $ENV{QLOG_PARTITIONS} || 20_000;
+
+# Run SQL, and say how long that took.
+sub timed
+{
+	my ($node, $what, $sql) = @_;
+	my $start = time;
+	my $out = $node->sql($sql, timeout => 1800);
+
+	note sprintf('%s: %.2f s', $what, time - $start);
+	return $out;
+}
+
+# Descriptors of the process that opens the logs.
+sub descriptors_of
+{
+	my ($node, $role) = @_;
+	my $pid = $node->sql("select pid from qlog_stat_workers where role = '$role'");
+	my @open = glob "/proc/$pid/fd/*";
+
+	return scalar @open;
+}
+
+# The largest number of entries in one directory.
+sub widest
+{
+	my ($directory) = @_;
+	my @below = grep { -d } glob "$directory/*";
+	my @all = glob "$directory/*";
+	my $most = @all;
+
+	foreach my $below (grep { !m{/q\d+$} } @below)
+	{
+		my $found = widest($below);
+		$most = $found if $found > $most;
+	}
+	return $most;
+}
+
+sub restart
+{
+	my ($node, $how) = @_;
+	my $start;
+
+	$how eq 'kill' ? $node->kill9_everything : $node->stop;
+	$start = time;
+	$node->start;
+	$node->poll_sql('select count(*) >= 0 from qlog_stat_queues');
+	my @ready = slurp_file($node->logfile) =~ /qlog: ready after ([0-9.]+) ms/g;
+	note sprintf('start after %s: %.2f s, of which qlog %.0f ms', $how, time - $start, $ready[-1]);
+	return;
+}
+
+foreach my $layout ('shared', 'hierarchical')
+{
+	my $node = QlogNode->started($layout,
+		conf => [
+			$layout eq 'shared' ? 'qlog.shards = 8' : 'qlog.directory_layout = hierarchical',
+			"qlog.state_memory = '256MB'", 'max_files_per_process = 200', "qlog.recovery_wait = '300s'" ]);
+	my $logs = $node->qlog_dir . '/qlog';
+	my $popped = "select sum((select count(queue_ack(lease_id)) from queue_pop('queue ' || i))) from generate_series(1, $queues) i";
+
+	timed($node, "$layout: create $queues queues",
+		"do \$\$ begin for i in 1 .. $queues loop perform queue_create('queue ' || i); if i % 100 = 0 then commit; end if; end loop; end \$\$");
+	is($node->sql('select count(*) from qlog_queues'), $queues, "$layout: all are there");
+	is($node->sql('select count(distinct log_id) from qlog_queues'), $layout eq 'shared' ? 8 : $queues, "$layout: in their logs");
+	cmp_ok(widest($logs), '<=', 10_000, "$layout: no directory is wide");
+	timed($node, "$layout: push to each in a transaction of its own",
+		"do \$\$ begin for i in 1 .. $queues loop perform queue_push('queue ' || i, i::text); commit; end loop; end \$\$");
+	timed($node, "$layout: push to each in one transaction",
+		"select count(queue_push('queue ' || i, '-1')) from generate_series(1, $queues) i");
+	is(timed($node, "$layout: pop and acknowledge one of each", $popped), $queues, "$layout: each gives a message");
+	foreach my $how ('stop', 'kill')
+	{
+		restart($node, $how);
+		cmp_ok(descriptors_of($node, 'checkpointer'), '<', 250, "$layout: descriptors stay bounded over a start after $how");
+		is($node->sql("select count(*) from generate_series(1, $queues) i, queue_peek('queue ' || i) where payload::text = '-1'"),
+			$queues, "$layout: what was left is there");
+	}
+	is(timed($node, "$layout: pop and acknowledge the other one", $popped), $queues, "$layout: each gives its second one");
+	timed($node, "$layout: drop all",
+		"do \$\$ begin for i in 1 .. $queues loop perform queue_drop('queue ' || i); if i % 100 = 0 then commit; end if; end loop; end \$\$");
+	my $start = time;
+	$node->wait_until(
+		sub {
+			my @left = $layout eq 'shared' ? () : grep { !m{/q0$} } glob "$logs/*/*/q*";
+			return !@left;
+		},
+		'the directories to go');
+	note sprintf('%s: files gone after %.1f s', $layout, time - $start);
+	is($node->sql('select count(*) from qlog_queues'), '0', "$layout: nothing is left");
+	is(scalar(() = glob "$logs/q*"), 9, 'shared logs stay') if $layout eq 'shared';
+	restart($node, 'kill');
+	is($node->sql("select queue_push('again', '1') is not null"), 't', "$layout: and it goes on");
+	$node->stop;
+}
+
+# Partitions with names of 20 bytes, one group.
+my $mb = 64 + int($partitions * 400 / 1024 / 1024);
+my $node = QlogNode->started('partitions',
+	conf => [ "qlog.state_memory = '${mb}MB'", "qlog.recovery_wait = '300s'", "qlog.index_memory = '8MB'" ]);
+my $used = 'select state_memory_used from qlog_stat_log';
+my $batch = 2000;
+my $turns = int(($partitions + $batch - 1) / $batch);
+
+$partitions = $turns * $batch;
+$node->sql("select queue_create('q')");
+my $before = $node->sql($used);
+timed($node, "partitions: a push to each of $partitions new ones, $batch in a transaction",
+	"do \$\$ begin for t in 0 .. $turns - 1 loop
+		perform count(*) from queue_push_batch('q', array_fill('1'::text, array[$batch]),
+			(select array_agg('partition-' || lpad((t * $batch + i)::text, 10, '0')) from generate_series(1, $batch) i));
+		commit; end loop; end \$\$");
+is(timed($node, 'partitions: pop and acknowledge all, 1000 at a time',
+	"create table popped(k bigint); do \$\$ declare k bigint; l bigint; begin loop
+		select count(*), max(lease_id) into k, l from queue_pop('q', 1000, max_partitions => 1000);
+		exit when k = 0;
+		perform queue_ack(l); insert into popped values (k); commit; end loop; end \$\$;
+	select sum(k) from popped"), $partitions, 'partitions: each gives its message');
+my $each = ($node->sql($used) - $before) / $partitions;
+note sprintf('partitions: %.0f bytes of state memory for each idle one', $each);
+cmp_ok($each, '<=', 350, 'memory of an idle partition with one group and a name of 20 bytes');
+foreach my $how ('stop', 'kill')
+{
+	restart($node, $how);
+	is($node->sql("select partitions from qlog_queues where queue = 'q'"), $partitions + 1, "partitions: all there after $how");
+}
+my $after = ($node->sql($used) - $before) / $partitions;
+cmp_ok($after, '<=', 350, sprintf('... after a restart, too (%.0f)', $after));
+timed($node, 'partitions: a second push to 1000 of them',
+	q{select count(*) from queue_push_batch('q', array_fill('2'::text, array[1000]),
+		(select array_agg('partition-' || lpad((i * 7)::text, 10, '0')) from generate_series(1, 1000) i))});
+is($node->sql('select count(*) from queue_pop(\'q\', 2000, max_partitions => 1000)'), '1000', 'partitions: found among all others');
+timed($node, 'partitions: drop', "select queue_drop('q')");
+$node->poll_sql("select state_memory_used <= $before + 65536 * 8 from qlog_stat_log") if $partitions <= 20_000;
+restart($node, 'kill');
+is($node->sql('select count(*) from qlog_queues'), '0', 'partitions: gone');
+$node->stop;
+
+done_testing();
