@@ -14,7 +14,9 @@
 
 #include "qc_effect.h"
 #include "qc_error.h"
-#include "qc_io.h"
+#include "qc_io_posix.h"
+#include "qc_mount.h"
+#include "qc_site.h"
 #include "qc_logfile.h"
 #include "qc_record.h"
 #include "qlog_dump_row.h"
@@ -95,6 +97,18 @@ typedef struct Dump
 	uint8_t    *raw;			/* buffer for unpacked payloads */
 	size_t		raw_cap;
 } Dump;
+
+/* Parts of the directory that live elsewhere. */
+typedef struct DumpSites
+{
+	QcMounts	mounts;
+	QcIoPosix	roots[QC_SITES];
+	bool		open[QC_SITES];
+} DumpSites;
+
+/* Read them through the directory's table from now on.	 dump_sites_close ends that. */
+extern void dump_sites_open(Dump *dump, DumpSites *sites);
+extern void dump_sites_close(DumpSites *sites);
 
 /* The log whose files are being read, in order. */
 typedef struct DumpLog

@@ -212,6 +212,7 @@ dump_path(Dump *dump)
 	const char *name = NULL;
 	struct stat st;
 	QcIoPosix	posix;
+	DumpSites	sites;
 	QcError		err;
 	int			rc = stat(path, &st) == 0 ? 0 : errno;
 
@@ -227,7 +228,11 @@ dump_path(Dump *dump)
 	}
 	dump->io = &posix.io;
 	if (name == NULL)
+	{
+		dump_sites_open(dump, &sites);
 		dump_directory(dump);
+		dump_sites_close(&sites);
+	}
 	else
 		dump_one_file(dump, directory, name);
 	qc_io_posix_close(&posix);

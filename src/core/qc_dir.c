@@ -3,7 +3,7 @@
  *		Opening and creating the data directory: IDENTITY, LANES, SHARDS, the node marker (contracts in qc_dir.h).
  *
  * A directory is created in this order, each step synced before the next: IDENTITY.tmp, sub-directories, LANES, SHARDS,
- * q0 and the shared logs, the marker, and last the rename to IDENTITY.  So IDENTITY names a complete directory, and a
+ * sites, q0 and the shared logs, the marker, and last the rename to IDENTITY.  So IDENTITY names a complete directory, and a
  * directory without it is taken for new only when IDENTITY.tmp shows that its creation was cut short and these logs hold
  * no record; everything else that is not empty is refused: missing is never new.
  *
@@ -18,14 +18,13 @@
 #include <string.h>
 
 #include "qc_log.h"
+#include "qc_text.h"
 
 #define IDENTITY_PATH	"IDENTITY"
 #define IDENTITY_TMP	"IDENTITY.tmp"
 #define LANES_PATH		"qlog/LANES"
 #define SHARDS_PATH		"qlog/SHARDS"
 #define FLOOR_PATH		"FLOOR"
-#define TEXT_MAX		1024
-#define VALUE_MAX		32
 
 /* ---- small files ---- */
 
@@ -117,126 +116,6 @@ qc_dir_read_file(const QcIo *io, const char *path, void *buf, size_t cap, size_t
 	return QC_OK;
 }
 
-/* ---- text of "key = value" lines ---- */
-
-typedef struct Field
-{
-	const char *key;
-	bool		seen;
-	char		value[VALUE_MAX];
-} Field;
-
-/* Split off one line; false at the end of the text.  Its key and value are terminated in place. */
-static bool
-next_line(char **at, char **key, char **value)
-{
-	char	   *line = *at;
-	char	   *end = strchr(line, '\n');
-	char	   *equals;
-
-	if (*line == '\0')
-		return false;
-	*at = end == NULL ? line + strlen(line) : end + 1;
-	if (end != NULL)
-		*end = '\0';
-	equals = strstr(line, " = ");
-	*key = line;
-	*value = NULL;
-	if (equals != NULL)
-	{
-		*equals = '\0';
-		*value = equals + 3;
-	}
-	return true;
-}
-
-static QcStatus
-damaged_text(const char *path, QcError *err)
-{
-	return qc_error_at(err, QC_DAMAGED, path, UINT64_MAX, "file does not have the expected text");
-}
-
-static bool
-parse_number(const char *text, uint64_t *value)
-{
-	uint64_t	sum = 0;
-
-	if (*text == '\0')
-		return false;
-	for (; *text != '\0'; text++)
-	{
-		unsigned	digit = (unsigned) (*text - '0');
-
-		if (digit > 9 || sum > (UINT64_MAX - digit) / 10)
-			return false;
-		sum = sum * 10 + digit;
-	}
-	*value = sum;
-	return true;
-}
-
-/* A newer format may say anything else, so its version is judged before the rest. */
-static QcStatus
-check_version(const char *path, const char *text, QcError *err)
-{
-	static const char key[] = "format_version = ";
-	char		number[VALUE_MAX];
-	uint64_t	version;
-	size_t		len;
-
-	if (strncmp(text, key, sizeof(key) - 1) != 0)
-		return damaged_text(path, err);
-	text += sizeof(key) - 1;
-
-	len = strcspn(text, "\n");
-	if (len >= sizeof(number))
-		return damaged_text(path, err);
-	memcpy(number, text, len);
-	number[len] = '\0';
-	if (!parse_number(number, &version) || version == 0)
-		return damaged_text(path, err);
-	if (version > QC_DIR_VERSION)
-		return qc_error_at(err, QC_VERSION, path, UINT64_MAX,
-						   "format version is %" PRIu64 ", this program knows %d", version,
-						   QC_DIR_VERSION);
-	return QC_OK;
-}
-
-/* Read a file of lines: the format version first, then each of the fields once, and nothing else. */
-static QcStatus
-read_text(const QcIo *io, const char *path, Field *fields, int nfields, QcError *err)
-{
-	char		text[TEXT_MAX + 1];
-	size_t		len;
-	char	   *at = text;
-	char	   *key;
-	char	   *value;
-	int			seen = -1;		/* the version's line */
-	QcStatus	status = qc_dir_read_file(io, path, text, TEXT_MAX, &len, err);
-
-	if (status != QC_OK)
-		return status;
-	text[len] = '\0';
-
-	status = check_version(path, text, err);
-	while (status == QC_OK && next_line(&at, &key, &value))
-	{
-		int			i = 0;
-
-		while (i < nfields && strcmp(fields[i].key, key) != 0)
-			i++;
-		if (seen++ < 0)
-			continue;
-		if (i == nfields || fields[i].seen || value == NULL || strlen(value) >= VALUE_MAX)
-			return damaged_text(path, err);
-		fields[i].seen = true;
-		memcpy(fields[i].value, value, strlen(value) + 1);
-	}
-	if (status == QC_OK && seen != nfields)
-		return damaged_text(path, err);
-	return status;
-}
-
 /* ---- IDENTITY, LANES, marker ---- */
 
 static const char *
@@ -246,25 +125,25 @@ layout_name(QcLayout layout)
 }
 
 static QcStatus
-read_identity(const QcIo *io, QcIdentity *identity, QcError *err)
+read_identity(const QcIo *io, const char *path, QcIdentity *identity, QcError *err)
 {
-	Field		fields[3] = {{.key = "directory_id"}, {.key = "system_identifier"}, {.key = "node_id"}};
-	QcStatus	status = read_text(io, IDENTITY_PATH, fields, 3, err);
+	QcTextField fields[3] = {{.key = "directory_id"}, {.key = "system_identifier"}, {.key = "node_id"}};
+	QcStatus	status = qc_text_read(io, path, fields, 3, err);
 
 	if (status != QC_OK)
 		return status;
-	if (!parse_number(fields[0].value, &identity->directory_id) ||
-		!parse_number(fields[1].value, &identity->system_identifier) ||
-		!parse_number(fields[2].value, &identity->node_id))
-		return damaged_text(IDENTITY_PATH, err);
+	if (!qc_text_number(fields[0].value, &identity->directory_id) ||
+		!qc_text_number(fields[1].value, &identity->system_identifier) ||
+		!qc_text_number(fields[2].value, &identity->node_id))
+		return qc_text_damaged(path, err);
 	return QC_OK;
 }
 
 static QcStatus
 read_lanes(const QcIo *io, QcLayout *layout, QcError *err)
 {
-	Field		fields[1] = {{.key = "layout"}};
-	QcStatus	status = read_text(io, LANES_PATH, fields, 1, err);
+	QcTextField fields[1] = {{.key = "layout"}};
+	QcStatus	status = qc_text_read(io, LANES_PATH, fields, 1, err);
 
 	if (status != QC_OK)
 		return status;
@@ -276,28 +155,24 @@ read_lanes(const QcIo *io, QcLayout *layout, QcError *err)
 			return QC_OK;
 		}
 	}
-	return damaged_text(LANES_PATH, err);
+	return qc_text_damaged(LANES_PATH, err);
 }
 
 /* Without the file each queue has its own log. */
 static QcStatus
 read_shards(const QcIo *io, uint32_t *shards, QcError *err)
 {
-	Field		fields[1] = {{.key = "shards"}};
+	QcTextField fields[1] = {{.key = "shards"}};
 	uint64_t	number;
-	QcStatus	status = read_text(io, SHARDS_PATH, fields, 1, err);
+	bool		missing;
+	QcStatus	status = qc_text_read(io, SHARDS_PATH, fields, 1, err);
 
 	*shards = 0;
-	if (status == QC_MISSING)
-	{
-		if (err != NULL)
-			qc_error_clear(err);
-		return QC_OK;
-	}
-	if (status != QC_OK)
+	status = qc_text_or_missing(status, &missing, err);
+	if (status != QC_OK || missing)
 		return status;
-	if (!parse_number(fields[0].value, &number) || number == 0 || number > QC_SHARDS_MAX)
-		return damaged_text(SHARDS_PATH, err);
+	if (!qc_text_number(fields[0].value, &number) || number == 0 || number > QC_SHARDS_MAX)
+		return qc_text_damaged(SHARDS_PATH, err);
 	*shards = (uint32_t) number;
 	return QC_OK;
 }
@@ -306,21 +181,17 @@ read_shards(const QcIo *io, uint32_t *shards, QcError *err)
 static QcStatus
 read_marker(const QcIo *io, QcIdentity *identity, QcError *err)
 {
-	Field		fields[1] = {{.key = "node_id"}};
+	QcTextField fields[1] = {{.key = "node_id"}};
 	uint64_t	node;
-	QcStatus	status = read_text(io, QC_MARKER_NAME, fields, 1, err);
+	bool		missing;
+	QcStatus	status = qc_text_read(io, QC_MARKER_NAME, fields, 1, err);
 
 	identity->copied = true;
-	if (status == QC_MISSING)
-	{
-		if (err != NULL)
-			qc_error_clear(err);
-		return QC_OK;
-	}
-	if (status != QC_OK)
+	status = qc_text_or_missing(status, &missing, err);
+	if (status != QC_OK || missing)
 		return status;
-	if (!parse_number(fields[0].value, &node))
-		return damaged_text(QC_MARKER_NAME, err);
+	if (!qc_text_number(fields[0].value, &node))
+		return qc_text_damaged(QC_MARKER_NAME, err);
 	identity->copied = node != identity->node_id;
 	return QC_OK;
 }
@@ -328,35 +199,30 @@ read_marker(const QcIo *io, QcIdentity *identity, QcError *err)
 QcStatus
 qc_dir_read_floor(const QcIo *io, uint64_t *seq, QcError *err)
 {
-	Field		fields[1] = {{.key = "seq"}};
-	QcStatus	status = read_text(io, FLOOR_PATH, fields, 1, err);
+	QcTextField fields[1] = {{.key = "seq"}};
+	bool		missing;
+	QcStatus	status = qc_text_read(io, FLOOR_PATH, fields, 1, err);
 
 	*seq = 0;
-	if (status == QC_MISSING)
-	{
-		if (err != NULL)
-			qc_error_clear(err);
-		return QC_OK;
-	}
-	if (status != QC_OK)
+	status = qc_text_or_missing(status, &missing, err);
+	if (status != QC_OK || missing)
 		return status;
-	return parse_number(fields[0].value, seq) ? QC_OK : damaged_text(FLOOR_PATH, err);
+	return qc_text_number(fields[0].value, seq) ? QC_OK : qc_text_damaged(FLOOR_PATH, err);
 }
 
 QcStatus
 qc_dir_write_floor(const QcIo *io, uint64_t seq, QcError *err)
 {
-	char		text[TEXT_MAX];
-	int			len = snprintf(text, sizeof(text), "format_version = %d\nseq = %" PRIu64 "\n",
-							   QC_DIR_VERSION, seq);
+	char		lines[64];
 
-	return qc_dir_write_file(io, FLOOR_PATH, text, (size_t) len, err);
+	(void) snprintf(lines, sizeof(lines), "seq = %" PRIu64 "\n", seq);
+	return qc_text_write(io, FLOOR_PATH, lines, err);
 }
 
 static size_t
-identity_text(char out[TEXT_MAX], const QcIdentity *identity)
+identity_text(char out[QC_TEXT_MAX], const QcIdentity *identity)
 {
-	return (size_t) snprintf(out, TEXT_MAX,
+	return (size_t) snprintf(out, QC_TEXT_MAX,
 							 "format_version = %d\ndirectory_id = %" PRIu64
 							 "\nsystem_identifier = %" PRIu64 "\nnode_id = %" PRIu64 "\n",
 							 QC_DIR_VERSION, identity->directory_id,
@@ -366,47 +232,46 @@ identity_text(char out[TEXT_MAX], const QcIdentity *identity)
 static QcStatus
 write_marker(const QcIo *io, uint64_t node, QcError *err)
 {
-	char		text[TEXT_MAX];
-	int			len = snprintf(text, sizeof(text), "format_version = %d\nnode_id = %" PRIu64 "\n",
-							   QC_DIR_VERSION, node);
+	char		lines[64];
 
-	return qc_dir_write_file(io, QC_MARKER_NAME, text, (size_t) len, err);
+	(void) snprintf(lines, sizeof(lines), "node_id = %" PRIu64 "\n", node);
+	return qc_text_write(io, QC_MARKER_NAME, lines, err);
 }
 
 static QcStatus
 write_lanes(const QcIo *io, QcLayout layout, QcError *err)
 {
-	char		text[TEXT_MAX];
-	int			len = snprintf(text, sizeof(text), "format_version = %d\nlayout = %s\n",
-							   QC_DIR_VERSION, layout_name(layout));
+	char		lines[64];
 
-	return qc_dir_write_file(io, LANES_PATH, text, (size_t) len, err);
+	(void) snprintf(lines, sizeof(lines), "layout = %s\n", layout_name(layout));
+	return qc_text_write(io, LANES_PATH, lines, err);
 }
 
 static QcStatus
 write_shards(const QcIo *io, uint32_t shards, QcError *err)
 {
-	char		text[TEXT_MAX];
-	int			len = snprintf(text, sizeof(text), "format_version = %d\nshards = %" PRIu32 "\n",
-							   QC_DIR_VERSION, shards);
+	char		lines[64];
 
-	return shards == 0 ? QC_OK : qc_dir_write_file(io, SHARDS_PATH, text, (size_t) len, err);
+	(void) snprintf(lines, sizeof(lines), "shards = %" PRIu32 "\n", shards);
+	return shards == 0 ? QC_OK : qc_text_write(io, SHARDS_PATH, lines, err);
 }
 
 QcStatus
 qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err)
 {
 	QcIdentity	adopted = *identity;
-	char		text[TEXT_MAX];
+	char		text[QC_TEXT_MAX];
 	QcStatus	status;
 
 	/*
-	 * Between the two files the marker names another node, so the directory still counts as a
-	 * copy.
+	 * Until the marker names the new node the directory still counts as a copy, whose sites may be
+	 * of any node.
 	 */
 	adopted.node_id = new_node;
 	adopted.copied = false;
 	status = qc_dir_write_file(io, IDENTITY_PATH, text, identity_text(text, &adopted), err);
+	if (status == QC_OK)
+		status = qc_sites_adopt(io, identity->layout, identity->directory_id, new_node, err);
 	if (status == QC_OK)
 		status = write_marker(io, new_node, err);
 	if (status == QC_OK)
@@ -419,6 +284,7 @@ qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *e
 /* What stands in a directory without IDENTITY. */
 typedef struct Found
 {
+	bool		site;			/* store* lives elsewhere, and is judged there */
 	bool		identity;
 	bool		identity_tmp;
 	bool		other;			/* anything that is not the server's lock */
@@ -434,6 +300,8 @@ look_at(void *context, const char *name, bool is_directory)
 		found->identity = true;
 	else if (strcmp(name, IDENTITY_TMP) == 0)
 		found->identity_tmp = true;
+	else if (found->site && strncmp(name, "store", 5) == 0 && (name[5] == '\0' || name[5] == '.'))
+		return true;
 	else if (strcmp(name, "LOCK") != 0)
 		found->other = true;
 	return true;
@@ -495,6 +363,15 @@ remove_shards(const QcIo *io, QcError *err)
 		qc_error_sys(err, rc, SHARDS_PATH, "could not remove");
 }
 
+/* The directory id of a creation that was cut short; 0 when it did not get so far. */
+static uint64_t
+unfinished_id(const QcIo *io)
+{
+	QcIdentity	identity;
+
+	return read_identity(io, IDENTITY_TMP, &identity, NULL) == QC_OK ? identity.directory_id : 0;
+}
+
 /*
  * Take back a creation that was cut short: IDENTITY.tmp was seen, and nothing may have been logged.	 It may have been one
  * with other settings.
@@ -504,11 +381,13 @@ undo_unfinished(const QcIo *io, QcLayout layout, QcError *err)
 {
 	uint64_t   *logs;
 	uint32_t	nlogs;
-	uint32_t	shards;
+	uint32_t	shards = 0;
 	QcStatus	status = read_lanes(io, &layout, err);
 
 	if (status == QC_MISSING)
 		status = QC_OK;
+	if (status == QC_OK)
+		status = qc_sites_undo(io, layout, unfinished_id(io), err);
 	if (status == QC_OK)
 		status = read_shards(io, &shards, err);
 	if (status == QC_OK)
@@ -557,9 +436,9 @@ make_logs(const QcIo *io, const QcIdentity *identity, QcError *err)
 
 /* Everything of a new directory, in the order that the file header tells. */
 static QcStatus
-create(const QcIo *io, const QcIdentity *identity, QcError *err)
+create(const QcIo *io, const QcDirChoice *choice, const QcIdentity *identity, QcError *err)
 {
-	char		text[TEXT_MAX];
+	char		text[QC_TEXT_MAX];
 	QcStatus	status;
 
 	status = write_new(io, IDENTITY_TMP, text, identity_text(text, identity), err);
@@ -572,6 +451,9 @@ create(const QcIo *io, const QcIdentity *identity, QcError *err)
 	if (status == QC_OK)
 		status = write_shards(io, identity->shards, err);
 	if (status == QC_OK)
+		status = qc_sites_create(io, choice->layout, &choice->sites, identity->directory_id,
+								 identity->node_id, err);
+	if (status == QC_OK)
 		status = make_logs(io, identity, err);
 	if (status == QC_OK)
 		status = write_marker(io, identity->node_id, err);
@@ -580,7 +462,7 @@ create(const QcIo *io, const QcIdentity *identity, QcError *err)
 
 /* The layout was chosen when the directory was made. */
 static QcStatus
-check_layout(const QcIo *io, QcLayout layout, uint32_t shards, QcIdentity *identity, QcError *err)
+check_layout(const QcIo *io, const QcDirChoice *choice, QcIdentity *identity, QcError *err)
 {
 	QcStatus	status = read_lanes(io, &identity->layout, err);
 
@@ -588,25 +470,25 @@ check_layout(const QcIo *io, QcLayout layout, uint32_t shards, QcIdentity *ident
 		status = read_shards(io, &identity->shards, err);
 	if (status != QC_OK)
 		return status;
-	if (identity->layout != layout)
+	if (identity->layout != choice->layout)
 		return qc_error_at(err, QC_CONFLICT, LANES_PATH, UINT64_MAX,
 						   "directory has the %s layout, the %s one was asked for",
-						   layout_name(identity->layout), layout_name(layout));
-	if (identity->shards != shards)
+						   layout_name(identity->layout), layout_name(choice->layout));
+	if (identity->shards != choice->shards)
 		return qc_error_at(err, QC_CONFLICT, SHARDS_PATH, UINT64_MAX,
 						   "directory has %" PRIu32 " shared logs, %" PRIu32 " were asked for",
-						   identity->shards, shards);
+						   identity->shards, choice->shards);
 	return QC_OK;
 }
 
 /* Everything that a directory with IDENTITY must have. */
 static QcStatus
-check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint32_t shards,
+check_complete(const QcIo *io, uint64_t system_identifier, const QcDirChoice *choice,
 			   QcIdentity *identity, QcError *err)
 {
 	uint64_t   *files;
 	uint32_t	nfiles;
-	QcStatus	status = read_identity(io, identity, err);
+	QcStatus	status = read_identity(io, IDENTITY_PATH, identity, err);
 
 	if (status != QC_OK)
 		return status;
@@ -614,23 +496,26 @@ check_complete(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint
 		return qc_error_at(err, QC_FOREIGN, IDENTITY_PATH, UINT64_MAX,
 						   "directory belongs to system %" PRIu64 ", this is system %" PRIu64,
 						   identity->system_identifier, system_identifier);
-	status = check_layout(io, layout, shards, identity, err);
-	if (status != QC_OK)
-		return status;
-	status = qc_dir_files(io, layout, 0, &files, &nfiles, err);
-	free(files);
+	status = check_layout(io, choice, identity, err);
 	if (status == QC_OK)
 		status = read_marker(io, identity, err);
+	if (status == QC_OK)
+		status = qc_sites_check(io, choice->layout, &choice->sites, identity->directory_id,
+								identity->copied ? 0 : identity->node_id, err);
+	if (status != QC_OK)
+		return status;
+	status = qc_dir_files(io, choice->layout, 0, &files, &nfiles, err);
+	free(files);
 
 	/* Whoever renamed these files may have died before it could sync the directory. */
 	return status == QC_OK ? sync_parent(io, IDENTITY_PATH, err) : status;
 }
 
 QcStatus
-qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint32_t shards,
-			uint64_t new_id, uint64_t new_node, QcIdentity *identity, QcError *err)
+qc_dir_open(const QcIo *io, uint64_t system_identifier, const QcDirChoice *choice, uint64_t new_id,
+			uint64_t new_node, QcIdentity *identity, QcError *err)
 {
-	Found		found = {false, false, false};
+	Found		found = {.site = choice->sites.path[QC_SITE_CHECKPOINT][0] != '\0'};
 	QcStatus	status = QC_OK;
 	int			rc = io->list(io->context, "", look_at, &found);
 
@@ -638,19 +523,21 @@ qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout, uint32_
 	if (rc != 0)
 		return qc_error_sys(err, rc, "", "could not list the data directory");
 	if (found.identity)
-		return check_complete(io, system_identifier, layout, shards, identity, err);
+		return check_complete(io, system_identifier, choice, identity, err);
 	if (found.other && !found.identity_tmp)
 		return qc_error_at(err, QC_MISSING, IDENTITY_PATH, UINT64_MAX,
 						   "directory is not empty and has no such file");
 	if (found.other)
-		status = undo_unfinished(io, layout, err);
+		status = undo_unfinished(io, choice->layout, err);
+	if (status == QC_OK)
+		status = qc_sites_check_free(io, choice->layout, &choice->sites, err);
 	if (status != QC_OK)
 		return status;
 	identity->directory_id = new_id;
 	identity->system_identifier = system_identifier;
 	identity->node_id = new_node;
-	identity->layout = layout;
-	identity->shards = shards;
+	identity->layout = choice->layout;
+	identity->shards = choice->shards;
 	identity->created = true;
-	return create(io, identity, err);
+	return create(io, choice, identity, err);
 }

@@ -4,7 +4,7 @@
  *
  * IDENTITY (text, "key = value" lines): format version, directory id, system identifier, node id.
  * LANES (text, in qlog/): format version, layout.	SHARDS (text, in qlog/), only where logs are shared: format version, their
- * number.	Both are chosen when the directory is made.	 Shared logs q1 .. q<number> are made with it, as q0 is, and stay.
+ * number.	Both are chosen when the directory is made, and so is what lives elsewhere (qc_site.h).	 Shared logs q1 .. q<number> are made with it, as q0 is, and stay.
  * The marker pgsql_tmp.qlog_node holds the node id; backup and rewind tools leave it behind, so a missing
  * marker tells that this directory is a copy.
  */
@@ -12,11 +12,20 @@
 #define QC_DIR_H
 
 #include "qc_files.h"
+#include "qc_site.h"
 
 #define QC_DIR_VERSION 1
 #define QC_SHARDS_MAX  1024
 #define QC_MARKER_NAME "pgsql_tmp.qlog_node"
 #define QC_STASH_PATH  "replication/stash"
+
+/* What is chosen when the directory is made. */
+typedef struct QcDirChoice
+{
+	QcLayout	layout;
+	uint32_t	shards;			/* 0 = a log for each queue; at most QC_SHARDS_MAX */
+	QcSitePaths sites;
+} QcDirChoice;
 
 typedef struct QcIdentity
 {
@@ -31,15 +40,14 @@ typedef struct QcIdentity
 
 /*
  * Open the directory (which exists) or, when it is empty, create what belongs into it: sub-directories,
- * LANES, SHARDS, q0 and shared logs with their first file, marker, IDENTITY last.  Everything is synced, what is found too.
- * new_id and new_node are used when it is created; shards is at most QC_SHARDS_MAX.
+ * LANES, SHARDS, sites, q0 and shared logs with their first file, marker, IDENTITY last.  Everything is synced, what is found
+ * too.  new_id and new_node are used when it is created.
  * QC_FOREIGN: IDENTITY names another system identifier.  QC_MISSING: not empty and no IDENTITY, or IDENTITY
- * without LANES or q0 (shared logs are recovery's to miss).	 QC_VERSION: newer format.  QC_CONFLICT: layout or number of
- * shared logs asked for are not those recorded; nothing was changed.
+ * without LANES or q0 (shared logs are recovery's to miss).	 QC_VERSION: newer format.  QC_CONFLICT: what is chosen is not
+ * what was recorded.  QC_MISSING and QC_FOREIGN of sites: qc_site.h.	When it is refused nothing was changed.
  */
-extern QcStatus qc_dir_open(const QcIo *io, uint64_t system_identifier, QcLayout layout,
-							uint32_t shards, uint64_t new_id, uint64_t new_node,
-							QcIdentity *identity, QcError *err);
+extern QcStatus qc_dir_open(const QcIo *io, uint64_t system_identifier, const QcDirChoice *choice,
+							uint64_t new_id, uint64_t new_node, QcIdentity *identity, QcError *err);
 
 /* A copy becomes a node of its own: write a new node id into IDENTITY and the marker. */
 extern QcStatus qc_dir_adopt(const QcIo *io, uint64_t new_node, QcIdentity *identity, QcError *err);

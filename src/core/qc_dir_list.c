@@ -150,6 +150,7 @@ static bool
 is_known(const char *name)
 {
 	return strcmp(name, "LANES") == 0 || strcmp(name, "SHARDS") == 0 ||
+		strcmp(name, "q0.IDENTITY") == 0 || strcmp(name, "q0.LOCK") == 0 ||
 		strstr(name, ".cut.") != NULL || ends_with(name, ".dead") || ends_with(name, ".tmp");
 }
 
@@ -303,7 +304,8 @@ belongs_to_root(const Name *name)
 {
 	static const char *const directories[] = {"qlog", "store", "traces", "replication", "snapshots",
 	"groups", NULL};
-	static const char *const files[] = {"IDENTITY", "FLOOR", "LOCK", "RESERVE", QC_MARKER_NAME, NULL};
+	static const char *const files[] = {"IDENTITY", "SITES", "FLOOR", "LOCK", "RESERVE", QC_MARKER_NAME,
+	"store.IDENTITY", "store.LOCK", NULL};
 	const char *const *list = name->is_directory ? directories : files;
 
 	/* checkpoints that were put aside */

@@ -28,6 +28,8 @@ int			qlog_commit_delay = 0;
 int			qlog_commit_siblings = 5;
 int			qlog_compression_level = 1;
 char	   *qlog_data_directory = "qlog";
+static char *checkpoint_directory = "";
+static char *journal_directory = "";
 int			qlog_dedup_memory = 64 * MB_IN_KB;
 int			qlog_directory_layout = QC_LAYOUT_FLAT;
 int			qlog_disk_high_pct = 85;
@@ -176,6 +178,26 @@ definable(GucContext context)
 	return context != PGC_POSTMASTER || process_shared_preload_libraries_in_progress;
 }
 
+static bool
+check_absolute(char **value, void **extra, GucSource source)
+{
+	(void) extra;
+	(void) source;
+	if ((*value)[0] == '\0')
+		return true;
+	if (!is_absolute_path(*value))
+	{
+		GUC_check_errdetail("The path must be absolute.");
+		return false;
+	}
+	if (strlen(*value) >= QC_SITE_PATH || strpbrk(*value, "\n\r") != NULL)
+	{
+		GUC_check_errdetail("The path is too long or has more than one line.");
+		return false;
+	}
+	return true;
+}
+
 static void
 define_strings(void)
 {
@@ -184,6 +206,17 @@ define_strings(void)
 								   "Directory of the queues, below the data directory unless absolute.",
 								   NULL, &qlog_data_directory, "qlog", PGC_POSTMASTER,
 								   GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	if (definable(PGC_POSTMASTER))
+	{
+		DefineCustomStringVariable("qlog.checkpoint_directory",
+								   "Directory of the checkpoint store, on another device perhaps; empty: in qlog.data_directory.",
+								   NULL, &checkpoint_directory, "", PGC_POSTMASTER,
+								   GUC_SUPERUSER_ONLY, check_absolute, NULL, NULL);
+		DefineCustomStringVariable("qlog.journal_directory",
+								   "Directory of the system log, on another device perhaps; empty: in qlog.data_directory.",
+								   NULL, &journal_directory, "", PGC_POSTMASTER,
+								   GUC_SUPERUSER_ONLY, check_absolute, NULL, NULL);
+	}
 	DefineCustomStringVariable("qlog.debug_fault",
 							   "Errors that files shall have, for tests.",
 							   NULL, &qlog_debug_fault, "", PGC_SUSET,
@@ -241,4 +274,18 @@ qlog_directory(void)
 		canonicalize_path(path);
 	}
 	return path;
+}
+
+const char *
+qlog_site(QcSite site)
+{
+	static char paths[QC_SITES][MAXPGPATH];
+	const char *setting = site == QC_SITE_JOURNAL ? journal_directory : checkpoint_directory;
+
+	if (paths[site][0] == '\0' && setting[0] != '\0')
+	{
+		strlcpy(paths[site], setting, sizeof(paths[site]));
+		canonicalize_path(paths[site]);
+	}
+	return paths[site];
 }

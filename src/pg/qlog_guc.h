@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "../core/qc_site.h"
+
 typedef enum QlogWalCarry
 {
 	QLOG_WAL_CARRY_JOINT,
@@ -66,7 +68,8 @@ qlog_segment_bytes(void)
 	return (uint64) qlog_segment_size * 1024 * 1024;
 }
 
-/* Absolute path of the data directory. */
+/* Absolute path of the data directory, and of what lives elsewhere, "" = it does not. */
 extern const char *qlog_directory(void);
+extern const char *qlog_site(QcSite site);
 
 #endif							/* QLOG_GUC_H */

@@ -26,6 +26,8 @@
 #include "qlog_report.h"
 #include "qlog_shmem.h"
 
+#include "../core/qc_mount.h"
+
 #define CREATE_BYTES 4096		/* what a new name is taken to need on the full disk of a test */
 
 /* Has recovery ended? */
@@ -35,16 +37,17 @@ serving(void)
 	return pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY;
 }
 
-/* Absolute path of a path of the core; false when it is too long. */
+/* Absolute path of a path below this table's root, which is its context; false when it is too long. */
 static bool
-absolute(char out[MAXPGPATH], const char *path)
+absolute(char out[MAXPGPATH], const void *context, const char *path)
 {
+	const char *root = context;
 	int			n;
 
-	if (strcmp(path, ".") == 0)
-		n = snprintf(out, MAXPGPATH, "%s", qlog_directory());
+	if (path[0] == '\0' || strcmp(path, ".") == 0)
+		n = snprintf(out, MAXPGPATH, "%s", root);
 	else
-		n = snprintf(out, MAXPGPATH, "%s/%s", qlog_directory(), path);
+		n = snprintf(out, MAXPGPATH, "%s/%s", root, path);
 	return n > 0 && n < MAXPGPATH;
 }
 
@@ -123,8 +126,7 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 	int			rc;
 	File		file = -1;
 
-	(void) context;
-	if (!absolute(full, path))
+	if (!absolute(full, context, path))
 		return ENAMETOOLONG;
 	if (flags & QC_OPEN_CREATE)
 		mode |= O_CREAT | O_EXCL;
@@ -350,8 +352,7 @@ io_make_directory(void *context, const char *path)
 	char		full[MAXPGPATH];
 	int			rc;
 
-	(void) context;
-	if (!absolute(full, path))
+	if (!absolute(full, context, path))
 		return ENAMETOOLONG;
 	do
 	{
@@ -382,8 +383,7 @@ io_sync_directory(void *context, const char *path)
 {
 	char		full[MAXPGPATH];
 
-	(void) context;
-	return absolute(full, path) ? sync_absolute(full) : ENAMETOOLONG;
+	return absolute(full, context, path) ? sync_absolute(full) : ENAMETOOLONG;
 }
 
 /* Is this name a directory?  A symbolic link is none. */
@@ -406,8 +406,7 @@ io_list(void *context, const char *path, QcNameVisitor visit, void *visit_contex
 	DIR		   *dir;
 	int			rc = 0;
 
-	(void) context;
-	if (!absolute(full, path))
+	if (!absolute(full, context, path))
 		return ENAMETOOLONG;
 	if (!AcquireExternalFD())
 		return errno;
@@ -443,8 +442,7 @@ io_rename(void *context, const char *from, const char *to)
 	char		full_to[MAXPGPATH];
 	int			rc;
 
-	(void) context;
-	if (!absolute(full_from, from) || !absolute(full_to, to))
+	if (!absolute(full_from, context, from) || !absolute(full_to, context, to))
 		return ENAMETOOLONG;
 	do
 	{
@@ -460,8 +458,7 @@ io_unlink(void *context, const char *path)
 {
 	char		full[MAXPGPATH];
 
-	(void) context;
-	if (!absolute(full, path))
+	if (!absolute(full, context, path))
 		return ENAMETOOLONG;
 	if (qlog_fault(QLOG_FAULT_UNLINK) != 0)
 		return qlog_fault(QLOG_FAULT_UNLINK);
@@ -473,34 +470,58 @@ io_remove_directory(void *context, const char *path)
 {
 	char		full[MAXPGPATH];
 
-	(void) context;
-	if (!absolute(full, path))
+	if (!absolute(full, context, path))
 		return ENAMETOOLONG;
 	if (qlog_fault(QLOG_FAULT_UNLINK) != 0)
 		return qlog_fault(QLOG_FAULT_UNLINK);
 	return rmdir(full) == 0 ? 0 : errno;
 }
 
+/* The table below a root, which stays. */
+static QcIo
+table_below(const char *root)
+{
+	return (QcIo)
+	{
+		.context = (void *) (uintptr_t) root,
+			.open = io_open,
+			.close = io_close,
+			.read = io_read,
+			.write = io_write,
+			.sync = io_sync,
+			.size = io_size,
+			.truncate = io_truncate,
+			.make_directory = io_make_directory,
+			.sync_directory = io_sync_directory,
+			.list = io_list,
+			.rename = io_rename,
+			.unlink = io_unlink,
+			.remove_directory = io_remove_directory
+	};
+}
+
 const QcIo *
 qlog_io(void)
 {
-	static const QcIo io = {
-		.open = io_open,
-		.close = io_close,
-		.read = io_read,
-		.write = io_write,
-		.sync = io_sync,
-		.size = io_size,
-		.truncate = io_truncate,
-		.make_directory = io_make_directory,
-		.sync_directory = io_sync_directory,
-		.list = io_list,
-		.rename = io_rename,
-		.unlink = io_unlink,
-		.remove_directory = io_remove_directory
-	};
+	static QcMounts mounts;
+	static QcIo base;
+	static QcIo sites[QC_SITES];
 
-	return &io;
+	if (mounts.base != NULL)
+		return &mounts.io;
+	base = table_below(qlog_directory());
+	qc_mounts_init(&mounts, &base);
+	for (QcSite site = 0; site < QC_SITES; site++)
+	{
+		char		prefix[QC_PATH_MAX];
+
+		if (qlog_site(site)[0] == '\0')
+			continue;
+		sites[site] = table_below(qlog_site(site));
+		qc_site_prefix((QcLayout) qlog_directory_layout, site, prefix);
+		qc_mounts_add(&mounts, prefix, &sites[site]);
+	}
+	return &mounts.io;
 }
 
 #ifdef HAVE_SYNCFS
@@ -521,10 +542,26 @@ syncfs_reliable(void)
 	return known == 1;
 }
 
+static int
+sync_file_system(const char *directory)
+{
+	int			fd = BasicOpenFile(directory, O_RDONLY | PG_BINARY);
+	int			rc;
+
+	if (fd < 0)
+		return errno;
+	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
+	rc = syncfs(fd) == 0 ? 0 : errno;
+	pgstat_report_wait_end();
+	close(fd);
+	return rc;
+}
+
+/* The checkpoint's site holds no log. */
 int
 qlog_io_syncfs(void)
 {
-	int			fd;
+	const char *journal = qlog_site(QC_SITE_JOURNAL);
 	int			rc;
 
 	if (!enableFsync)
@@ -533,14 +570,8 @@ qlog_io_syncfs(void)
 		return ENOSYS;
 	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
 		return qlog_fault(QLOG_FAULT_SYNC);
-	fd = BasicOpenFile(qlog_directory(), O_RDONLY | PG_BINARY);
-	if (fd < 0)
-		return errno;
-	pgstat_report_wait_start(QLOG_WAIT_EVENT("QlogSync"));
-	rc = syncfs(fd) == 0 ? 0 : errno;
-	pgstat_report_wait_end();
-	close(fd);
-	return rc;
+	rc = sync_file_system(qlog_directory());
+	return rc == 0 && journal[0] != '\0' ? sync_file_system(journal) : rc;
 }
 
 #else
@@ -553,22 +584,19 @@ qlog_io_syncfs(void)
 
 #endif
 
-int
-qlog_io_lock(void)
+/* Take a lock file, made when it is not there, for as long as the process lives. */
+static int
+lock_file(const char *path, int *fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	char		path[MAXPGPATH];
-	static int	fd = -1;
 
-	if (!absolute(path, "LOCK"))
-		return ENAMETOOLONG;
-	if (fd < 0)
+	if (*fd < 0)
 	{
 		ReserveExternalFD();
 		do
-			fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
-		while (fd < 0 && try_again(errno));
-		if (fd < 0)
+			*fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
+		while (*fd < 0 && try_again(errno));
+		if (*fd < 0)
 		{
 			int			rc = errno;
 
@@ -576,30 +604,83 @@ qlog_io_lock(void)
 			return rc;
 		}
 	}
-	if (fcntl(fd, F_SETLK, &lock) == 0)
+	if (fcntl(*fd, F_SETLK, &lock) == 0)
 		return 0;
 	return errno == EACCES ? EAGAIN : errno;
 }
 
 int
-qlog_io_make_root(void)
+qlog_io_lock(void)
+{
+	static int	fd = -1;
+	char		path[MAXPGPATH];
+
+	if (!absolute(path, qlog_directory(), "LOCK"))
+		return ENAMETOOLONG;
+	return lock_file(path, &fd);
+}
+
+int
+qlog_io_lock_sites(const char **which)
+{
+	static const char *const names[QC_SITES] = {"q0.LOCK", "store.LOCK"};
+	static int	fds[QC_SITES] = {-1, -1};
+	int			rc = 0;
+
+	for (QcSite site = 0; site < QC_SITES && rc == 0; site++)
+	{
+		char		path[MAXPGPATH];
+
+		*which = qlog_site(site);
+		if (*which[0] != '\0')
+			rc = absolute(path, *which, names[site]) ? lock_file(path, &fds[site]) : ENAMETOOLONG;
+	}
+	return rc;
+}
+
+/* Make a directory unless it is there, durably, and check that nobody else can get at it. */
+static int
+make_private(const char *path)
 {
 	char		parent[MAXPGPATH];
 	struct stat st;
 
-	if (MakePGDirectory(qlog_directory()) == 0)
+	if (MakePGDirectory(path) == 0)
 	{
-		strlcpy(parent, qlog_directory(), sizeof(parent));
+		strlcpy(parent, path, sizeof(parent));
 		get_parent_directory(parent);
 		return sync_absolute(parent);
 	}
 	if (errno != EEXIST)
 		return errno;
-	if (stat(qlog_directory(), &st) != 0)
+	if (stat(path, &st) != 0)
 		return errno;
 	if (!S_ISDIR(st.st_mode))
 		return ENOTDIR;
 	if (st.st_uid != geteuid() || (st.st_mode & PG_MODE_MASK_GROUP) != 0)
 		return EPERM;
 	return 0;
+}
+
+int
+qlog_io_make_root(const char **which)
+{
+	char		identity[MAXPGPATH];
+	struct stat st;
+	bool		made;
+	int			rc;
+
+	*which = qlog_directory();
+	rc = make_private(*which);
+	made = rc == 0 && absolute(identity, *which, "IDENTITY") && lstat(identity, &st) == 0;
+	for (QcSite site = 0; site < QC_SITES && rc == 0; site++)
+	{
+		*which = qlog_site(site);
+		if (*which[0] == '\0')
+			continue;
+
+		/* One that has been made before and is not there may be on a disk that is not mounted. */
+		rc = made && stat(*which, &st) != 0 ? errno : make_private(*which);
+	}
+	return rc;
 }

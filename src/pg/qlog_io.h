@@ -17,11 +17,11 @@
 
 #include "../core/qc_io.h"
 
-/* The table, rooted at qlog.data_directory. */
+/* The table, rooted at qlog.data_directory; what the settings put elsewhere is reached through it, too (qc_site.h). */
 extern const QcIo *qlog_io(void);
 
 /*
- * Sync the whole file system that holds the data directory.  0 or an errno value; ENOSYS where the system cannot do
+ * Sync the whole file system that holds the data directory, and the one that holds the journal.  0 or an errno value; ENOSYS where the system cannot do
  * it, or where it would not report failed write-back (Linux before 5.8).
  */
 extern int	qlog_io_syncfs(void);
@@ -32,13 +32,19 @@ extern int	qlog_io_syncfs(void);
  */
 extern int	qlog_io_lock(void);
 
+/* The same in the sites, which are this directory's (qc_dir_open).	*which is the one that failed. */
+extern int	qlog_io_lock_sites(const char **which);
+
 /*
  * Have the system forget what it caches of this file and counts as written: after a failed sync that may be bytes which
  * the disk never got.	What is still to be written stays.	Done before recovery reads a file.
  */
 extern void qlog_io_drop_cached(int fd);
 
-/* Create the data directory unless it exists, and check that nobody else can get at it.  0 or an errno value. */
-extern int	qlog_io_make_root(void);
+/*
+ * Create the data directory unless it exists, and its sites when it is new; check that nobody else can get at them.	0 or
+ * an errno value; *which is the one that failed.
+ */
+extern int	qlog_io_make_root(const char **which);
 
 #endif							/* QLOG_IO_H */

@@ -66,9 +66,9 @@ hint_of(QcStatus code)
 		case QC_VERSION:
 			return "The directory was written by a newer version of qlog.";
 		case QC_FOREIGN:
-			return "qlog.data_directory belongs to another database cluster.";
+			return "What qlog.data_directory, qlog.journal_directory or qlog.checkpoint_directory names belongs to another database cluster, or to another copy of this one.";
 		case QC_CONFLICT:
-			return "The layout is chosen when the data directory is made: set qlog.directory_layout and qlog.shards back to what they were.";
+			return "The layout is chosen when the data directory is made: set qlog.directory_layout, qlog.shards, qlog.journal_directory and qlog.checkpoint_directory back to what they were.";
 		case QC_DAMAGED:
 		case QC_MISSING:
 			return "Look at the directory with qlog_dump before changing anything in it.";

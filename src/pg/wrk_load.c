@@ -23,17 +23,20 @@
 void
 qlog_store_path(char path[MAXPGPATH])
 {
-	snprintf(path, MAXPGPATH, "%s/store", qlog_directory());
+	const char *site = qlog_site(QC_SITE_CHECKPOINT);
+
+	snprintf(path, MAXPGPATH, "%s/store", site[0] == '\0' ? qlog_directory() : site);
 }
 
 static bool
 store_exists(void)
 {
-	char		path[MAXPGPATH];
-	struct stat st;
+	QcHandle	handle;
 
-	snprintf(path, MAXPGPATH, "%s/store/data.mdb", qlog_directory());
-	return lstat(path, &st) == 0;
+	if (qlog_io()->open(qlog_io()->context, "store/data.mdb", 0, &handle) != 0)
+		return false;
+	qlog_io()->close(qlog_io()->context, handle);
+	return true;
 }
 
 /* Put the checkpoint, if there is one, aside as "store.<why>.<now>". */

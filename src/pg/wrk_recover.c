@@ -199,28 +199,45 @@ remove_stash(QcError *err)
 		qc_error_sys(err, rc, QC_STASH_PATH, "could not remove");
 }
 
+/* Sites are locked once it is known whose they are: nothing is left in one that is not ours. */
+static QcStatus
+lock_sites(QcError *err)
+{
+	const char *which;
+	int			rc = qlog_io_lock_sites(&which);
+
+	if (rc == EAGAIN || rc == EACCES)
+		return qc_error_at(err, QC_BUSY, which, UINT64_MAX, "directory is in use by another server");
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, which, "could not lock directory");
+}
+
 static QcStatus
 open_directory(QcIdentity *identity, QcError *err)
 {
-	int			rc = qlog_io_make_root();
+	const char *which;
+	int			rc = qlog_io_make_root(&which);
+	QcDirChoice choice = {.layout = (QcLayout) qlog_directory_layout, .shards = (uint32) qlog_shards};
 	uint64		new_id = 0;
 	uint64		new_node = 0;
 	uint32_t	strays;
 	QcStatus	status;
 
 	if (rc != 0)
-		return qc_error_sys(err, rc, "", "could not open the data directory");
+		return qc_error_sys(err, rc, which, "could not open the data directory or a part of it");
 	rc = qlog_io_lock();
 	if (rc == EAGAIN || rc == EACCES)
 		return qc_error_set(err, QC_BUSY, "the data directory is in use by another server");
 	if (rc != 0)
 		return qc_error_sys(err, rc, "LOCK", "could not lock the data directory");
+	for (QcSite site = 0; site < QC_SITES; site++)
+		strlcpy(choice.sites.path[site], qlog_site(site), QC_SITE_PATH);
 	status = random_id(NULL, &new_id, err);
 	if (status == QC_OK)
 		status = random_id(NULL, &new_node, err);
 	if (status == QC_OK)
-		status = qc_dir_open(qlog_io(), GetSystemIdentifier(), (QcLayout) qlog_directory_layout,
-							 (uint32) qlog_shards, new_id, new_node, identity, err);
+		status = qc_dir_open(qlog_io(), GetSystemIdentifier(), &choice, new_id, new_node, identity, err);
+	if (status == QC_OK)
+		status = lock_sites(err);
 	if (status == QC_OK)
 		status = qc_dir_sweep(qlog_io(), identity->layout, &strays, err);
 	if (status == QC_OK && strays > 0)

@@ -319,10 +319,10 @@ recover(SimServer *server)
 {
 	SimProc    *p = &server->procs[SIM_BOOT_PROC];
 	SimWorld   *w = p->world;
+	QcDirChoice choice = {.layout = QC_LAYOUT_FLAT, .shards = w->config.shards};
 	uint32_t	strays;
-	QcStatus	status = qc_dir_open(&p->io, SIM_SYSTEM, QC_LAYOUT_FLAT, w->config.shards,
-									 sim_below(w, UINT64_MAX) | 1, sim_below(w, UINT64_MAX) | 1,
-									 &server->identity, &p->err);
+	QcStatus	status = qc_dir_open(&p->io, SIM_SYSTEM, &choice, sim_below(w, UINT64_MAX) | 1,
+									 sim_below(w, UINT64_MAX) | 1, &server->identity, &p->err);
 
 	if (status == QC_OK)
 		status = qc_dir_sweep(&p->io, server->identity.layout, &strays, &p->err);

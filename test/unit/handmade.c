@@ -24,13 +24,14 @@ must(bool held, const char *what)
 void
 hand_begin_shared(Hand *h, QcLayout layout, uint32_t shards, uint64_t seed)
 {
+	QcDirChoice choice = {.layout = layout, .shards = shards};
 	QcError		err;
 
 	memset(h, 0, sizeof(*h));
 	h->disk = sim_disk_new(seed);
 	h->io = sim_disk_io(h->disk);
 	qc_files_init(&h->files, h->io, layout);
-	must(qc_dir_open(h->io, HAND_SYSTEM, layout, shards, HAND_DIRECTORY, 1, &h->identity, &err) == QC_OK,
+	must(qc_dir_open(h->io, HAND_SYSTEM, &choice, HAND_DIRECTORY, 1, &h->identity, &err) == QC_OK,
 		 "create");
 	must(shards < HAND_LOGS, "too many shared logs");
 	for (uint64_t log = 0; log <= shards; log++)

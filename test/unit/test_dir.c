@@ -20,6 +20,7 @@
 static SimDisk *disk;
 static const QcIo *io;
 static QcError err;
+static const QcDirChoice plain = {.layout = QC_LAYOUT_FLAT};
 
 static void
 begin(void)
@@ -39,7 +40,9 @@ end(void)
 static QcStatus
 open_shared(QcLayout layout, uint32_t shards, QcIdentity *identity)
 {
-	return qc_dir_open(io, SYSTEM, layout, shards, ID, NODE, identity, &err);
+	QcDirChoice choice = {.layout = layout, .shards = shards};
+
+	return qc_dir_open(io, SYSTEM, &choice, ID, NODE, identity, &err);
 }
 
 static QcStatus
@@ -94,7 +97,7 @@ test_create_and_open(void)
 	CHECK(exists("qlog/q0/r00000001.qlog"));
 	digest = sim_disk_digest(disk);
 
-	CHECK_U64(qc_dir_open(io, SYSTEM, QC_LAYOUT_FLAT, 0, 1, 2, &identity, &err), QC_OK);
+	CHECK_U64(qc_dir_open(io, SYSTEM, &plain, 1, 2, &identity, &err), QC_OK);
 	CHECK(!identity.created && !identity.copied);
 	CHECK_U64(identity.directory_id, ID);
 	CHECK_U64(identity.system_identifier, SYSTEM);
@@ -297,7 +300,7 @@ test_identity_is_checked(void)
 
 	begin();
 	CHECK_U64(open_dir(QC_LAYOUT_FLAT, &identity), QC_OK);
-	CHECK_U64(qc_dir_open(io, SYSTEM + 1, QC_LAYOUT_FLAT, 0, ID, NODE, &identity, &err), QC_FOREIGN);
+	CHECK_U64(qc_dir_open(io, SYSTEM + 1, &plain, ID, NODE, &identity, &err), QC_FOREIGN);
 	CHECK_STR(err.file, "IDENTITY");
 	CHECK_U64(open_dir(QC_LAYOUT_HIERARCHICAL, &identity), QC_CONFLICT);
 
