@@ -53,8 +53,9 @@ sub setting
 	return;
 }
 
+$node->sql("select queue_create('first')");
 ok(-f "$journal/q0/r00000001.qlog", 'the system log is where the setting says');
-ok(-f "$checkpoint/store/data.mdb", 'and the checkpoint');
+$node->wait_until(sub { -f "$checkpoint/store/data.mdb" }, 'a checkpoint where the setting says');
 ok(!-e "$dir/qlog/q0" && !-e "$dir/store", 'and not in the data directory');
 
 # Work that goes to q0 alone (acknowledgements), to both (tables), to queues' logs; kills in between.
