@@ -117,6 +117,16 @@ override MKDIR_P := sudo mkdir -p
 endif
 endif
 
+# PGXS knows nothing of manual pages, and does not find a program again that was built in a directory.
+install: install-man
+uninstall: uninstall-rest
+install-man:
+	$(MKDIR_P) '$(DESTDIR)$(mandir)/man1'
+	$(INSTALL_DATA) doc/man/qlog_dump.1 '$(DESTDIR)$(mandir)/man1/qlog_dump.1'
+uninstall-rest:
+	rm -f '$(DESTDIR)$(mandir)/man1/qlog_dump.1' '$(DESTDIR)$(bindir)/qlog_dump'
+.PHONY: install-man uninstall-rest
+
 else
 
 all install:
