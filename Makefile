@@ -24,7 +24,7 @@ DATA = $(wildcard sql/qlog--*.sql)
 # fails when one is missing here.
 REGRESS = install names options queue_create queue_drop auto_create queue_push push_batch push_batch_json push_limits dedup delay \
 	queue_pop pop_limits consumer_groups queue_subscribe queue_seek queue_purge stat_groups plans pop_wait queue_wait pop_rollback queue_ack repeated_ack queue_nack queue_reject retry dead_letters queue_renew lease_expiry queue_peek peek_message \
-	queue_set queue_rename queue_pause max_bytes grants roles definitions \
+	queue_set queue_rename queue_pause max_bytes grants every_function roles definitions \
 	queue_transaction savepoints triggers statements parallel push_row joint prepare time_zones footprint null_arguments read_only privileges \
 	views settings encoding retention drop_database
 
