@@ -428,7 +428,8 @@ serve(QlogWorker *worker)
 		qlog_disk_upkeep(false);
 		if (!dirty(&urgent) && batch.len == 0)
 		{
-			if (!extras(worker))
+			/* What was dropped is freed to its end, though nobody logs anything. */
+			if (!qlog_upkeep_dropped() && !extras(worker))
 				rest(worker);
 			continue;
 		}
