@@ -287,7 +287,7 @@ AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE RO
 COMMENT ON FUNCTION qlog_stat_workers() IS 'Rows of the view qlog_stat_workers.';
 CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
 COMMENT ON VIEW qlog_stat_workers IS
-'Background workers of qlog: what each does, its last error (NULL = none since it last succeeded), restarts, passes and milliseconds of the last one. Works while qlog is recovering or out of service, and says why.';
+'Background workers of qlog: what each does (idle: nothing; waiting: the checkpointer, until qlog.checkpoint_timeout is over; on guard: a guard, in a term of qlog.log_flush_interval), its last error (NULL = none since it last succeeded), restarts, passes and milliseconds of the last one. Works while qlog is recovering or out of service, and says why.';
 
 CREATE FUNCTION qlog_files(OUT queue text, OUT file text, OUT bytes bigint, OUT live_bytes bigint, OUT records bigint,
                            OUT oldest timestamptz, OUT newest timestamptz, OUT state text, OUT held_by text) RETURNS SETOF record
