@@ -206,7 +206,7 @@ lock_sites(QcError *err)
 	const char *which;
 	int			rc = qlog_io_lock_sites(&which);
 
-	if (rc == EAGAIN || rc == EACCES)
+	if (rc == EAGAIN)
 		return qc_error_at(err, QC_BUSY, which, UINT64_MAX, "directory is in use by another server");
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, which, "could not lock directory");
 }
@@ -225,7 +225,7 @@ open_directory(QcIdentity *identity, QcError *err)
 	if (rc != 0)
 		return qc_error_sys(err, rc, which, "could not open the data directory or a part of it");
 	rc = qlog_io_lock();
-	if (rc == EAGAIN || rc == EACCES)
+	if (rc == EAGAIN)
 		return qc_error_set(err, QC_BUSY, "the data directory is in use by another server");
 	if (rc != 0)
 		return qc_error_sys(err, rc, "LOCK", "could not lock the data directory");
