@@ -111,12 +111,12 @@ BEGIN
 	FOR r IN SELECT p.proname, format('%s %I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, p.proname,
 		(SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n))) AS call
 		FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-		JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'qlog' WHERE p.prorettype <> 'trigger'::regtype ORDER BY p.proname COLLATE "C" LOOP
+		JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'qlog' WHERE p.prorettype <> 'trigger'::regtype AND p.proname ~ 'queue' ORDER BY p.proname COLLATE "C" LOOP
 		RETURN NEXT (r.proname, left(outcome(r.call), 5))::looks;
 	END LOOP;
 END $$;
 BEGIN READ ONLY;
-SELECT sqlstate, string_agg(DISTINCT name, ', ' ORDER BY name COLLATE "C") AS functions FROM in_read_only() WHERE sqlstate = '25006' GROUP BY 1;
+SELECT sqlstate, string_agg(DISTINCT name COLLATE "C", ', ' ORDER BY name COLLATE "C") AS functions FROM in_read_only() WHERE sqlstate = '25006' GROUP BY 1;
 SELECT name, min(sqlstate) AS sqlstate FROM in_read_only() WHERE sqlstate <> '25006' GROUP BY name ORDER BY name COLLATE "C";
 COMMIT;
 

@@ -26,7 +26,7 @@ FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid =
 JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'qlog'
 CROSS JOIN LATERAL outcome(format('SELECT %I(%s)', p.proname,
 	(SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n)))) AS outcome
-WHERE p.prorettype <> 'trigger'::regtype AND p.prokind = 'f' AND left(outcome, 5) <> '22004' ORDER BY 1;
+WHERE p.prorettype <> 'trigger'::regtype AND p.proname ~ 'queue' AND p.prokind = 'f' AND left(outcome, 5) <> '22004' ORDER BY 1;
 SELECT count(*) FROM qlog_queues WHERE queue = 'null';
 SELECT queue_create('null', NULL, NULL);
 SELECT queue_push('null', '1', NULL, NULL, NULL, NULL) IS NOT NULL AS pushed;

@@ -13,7 +13,7 @@ CREATE TABLE calls AS
 SELECT p.proname AS name, format('%s %I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, p.proname,
 	(SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n))) AS call
 FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'qlog' WHERE p.prorettype <> 'trigger'::regtype;
+JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'qlog' WHERE p.prorettype <> 'trigger'::regtype AND p.proname ~ 'queue';
 SELECT lease_id FROM queue_pop('parallel') \gset
 SELECT count(set_config(name, 'on', false)) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT in_worker('SELECT backend_type FROM pg_stat_activity WHERE pid = pg_backend_pid()');
