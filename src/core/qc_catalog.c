@@ -313,6 +313,7 @@ qc_partition_free(QcState *st, QcPartition *partition, uint32_t *budget)
 	}
 	partition->cursors = 0;
 	qc_range_free(st, partition);
+	qc_log_died(st, queue);
 	qc_index_forget(st, partition);
 	unlink_bucket(st, &st->partition_names,
 				  qc_hash_name(queue->id, qc_name_at(st, partition->name), partition->name_len),

@@ -18,6 +18,7 @@
 
 #include "qc_group.h"
 #include "qc_lease.h"
+#include "qc_log.h"
 #include "qc_purge.h"
 #include "qc_timer.h"
 #include "qc_volume.h"
@@ -441,6 +442,8 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 	qc_timer_disarm(st, &slot->timer);
 	qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
 	cursor->nslots--;
+	if (slot->position < QC_AT(st, QcPartition, cursor->partition)->start)
+		qc_log_died(st, QC_AT(st, QcQueue, QC_AT(st, QcPartition, cursor->partition)->queue));
 	qc_mem_free(&st->mem, QC_CLASS_SLOT, ref);
 	qc_dirty_cursor(st, cursor);
 }

@@ -207,6 +207,28 @@ qc_index_evict(QcState *st, uint32_t n)
 	return true;
 }
 
+bool
+qc_index_evict_file(QcState *st, QcLog *log, uint64_t file, uint32_t n)
+{
+	const QcIndexEntry *oldest = QC_AT(st, QcIndexEntry, log->index.head);
+
+	while (oldest != NULL && oldest->file <= file && n > 0)
+	{
+		drop(st, QC_AT(st, QcIndexEntry, log->index.head));
+		oldest = QC_AT(st, QcIndexEntry, log->index.head);
+		n--;
+	}
+	if (oldest != NULL && oldest->file <= file)
+	{
+		index_begins(st, log);
+		return false;
+	}
+
+	/* What is not in memory may lie in any file up to the one where the index begins. */
+	index_begins(st, log);
+	return true;
+}
+
 void
 qc_index_forget(QcState *st, QcPartition *partition)
 {

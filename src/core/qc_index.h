@@ -64,6 +64,12 @@ extern uint32_t qc_index_message_size(const QcState *st, const QcPartition *part
 /* Drop the oldest entries of the log that holds most, about n of them.  false = nothing to drop. */
 extern bool qc_index_evict(QcState *st, uint32_t n);
 
+/*
+ * Drop entries of a log that lie in this file or in older ones, at most n of them: the file is going to be rewritten or removed.  true
+ * = none is left.
+ */
+extern bool qc_index_evict_file(QcState *st, QcLog *log, uint64_t file, uint32_t n);
+
 /* Drop the entries of a partition that goes away. */
 extern void qc_index_forget(QcState *st, QcPartition *partition);
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "qc_effect.h"
+#include "qc_log.h"
 #include "qc_timer.h"
 
 #define OF_LANE offsetof(QcLaneItem, of_lane)
@@ -86,6 +87,7 @@ destroy(QcState *st, QcLaneItem *item)
 	st->lane_items.count--;
 	qc_timer_disarm(st, &item->timer);
 	qc_list_remove(st, &lane->items, ref, OF_LANE);
+	qc_log_died(st, QC_AT(st, QcQueue, lane->queue));
 	item->target = lane->id;
 	item->lane = 0;
 	qc_free_row(st, QC_CLASS_LANE_ITEM, ref, &item->dirty);

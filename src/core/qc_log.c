@@ -93,6 +93,27 @@ qc_log_removal(const QcState *st, bool *waits, bool *ready)
 	}
 }
 
+uint32_t
+qc_log_ids(QcState *st, uint32_t *at, uint64_t *ids, uint32_t max)
+{
+	const QcRef *buckets = (const QcRef *) ((const uint8_t *) st + st->log_ids.buckets);
+	uint32_t	n = 0;
+
+	/* A bucket is taken whole, so that one number tells where to go on. */
+	for (; *at < st->log_ids.nbuckets; (*at)++)
+	{
+		uint32_t	in_bucket = 0;
+
+		for (QcRef ref = buckets[*at]; ref != 0; ref = QC_AT(st, QcLog, ref)->id_next)
+			in_bucket++;
+		if (n + in_bucket > max && n > 0)
+			break;
+		for (QcRef ref = buckets[*at]; ref != 0 && n < max; ref = QC_AT(st, QcLog, ref)->id_next)
+			ids[n++] = QC_AT(st, QcLog, ref)->id;
+	}
+	return n;
+}
+
 /* Zero-filled size of a file of the log. */
 static uint64_t
 allocated_of(const QcLog *log, uint64_t file, uint64_t segment_size)
@@ -207,6 +228,19 @@ qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t segment_size)
 	log->tail += size;
 	qc_dirty_log(st, log);
 	return place;
+}
+
+bool
+qc_log_seal(QcState *st, QcLog *log, uint64_t segment_size)
+{
+	if (log->tail == QC_FILE_HEADER_SIZE || log->last_file == log->file ||
+		!fits_ahead(log, log->credit, log->credit > 0 ? log->record_max : 0, segment_size))
+		return false;
+	log->allocated = allocated_of(log, log->file + 1, segment_size);
+	log->file++;
+	log->tail = QC_FILE_HEADER_SIZE;
+	qc_dirty_log(st, log);
+	return true;
 }
 
 void

@@ -45,6 +45,8 @@ typedef struct QcLog
 	uint32_t	nqueues;		/* queues whose messages go here; q0: 0 */
 	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is
 								 * there */
+	uint64_t	deaths;			/* grows when messages in it are gone: reclaim looks again */
+	uint64_t	first_file;		/* no file below it exists, as far as reclaim knows */
 	QcDirty		dirty;
 } QcLog;
 
@@ -110,6 +112,25 @@ extern void qc_log_abandon(QcState *st, QcLog *log);
 
 /* Rename the directory to *.dead, sync its parent, unlink its files.  No lock. */
 extern QcStatus qc_log_remove_files(QcFiles *files, uint64_t log, QcError *err);
+
+/*
+ * The active file is closed though it has room, and the next one, which exists and is empty, becomes active.  false = not now:
+ * nothing stands in the active one, there is no next one, or credits outstanding would not fit.
+ */
+extern bool qc_log_seal(QcState *st, QcLog *log, uint64_t segment_size);
+
+/* Ids of logs, at most max of them; *at: where to go on, 0 at first.	Returns their number, 0 = there are no more. */
+extern uint32_t qc_log_ids(QcState *st, uint32_t *at, uint64_t *ids, uint32_t max);
+
+/* Messages of the queue are gone. */
+static inline void
+qc_log_died(QcState *st, const QcQueue *queue)
+{
+	QcLog	   *log = QC_AT(st, QcLog, queue->log);
+
+	if (log != NULL)
+		log->deaths++;
+}
 
 /*
  * Promise `bytes` of records, the largest of `record` bytes.  QC_OK, or QC_BUSY with *extend set: do

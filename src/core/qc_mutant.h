@@ -15,8 +15,10 @@ typedef enum QcMutant
 	QC_MUTANT_MARK_PAST_UNDECIDED,	/* a checkpoint leaves out entries that are not settled */
 	QC_MUTANT_STOP_AT_DAMAGE,	/* what stands behind a damaged record is not looked at */
 	QC_MUTANT_ACK_PER_LOG,		/* one log is synced, and what was written to others counts too */
-	QC_MUTANT_REMOVE_EARLY		/* a log's files go before the checkpoint that no longer names it
+	QC_MUTANT_REMOVE_EARLY,		/* a log's files go before the checkpoint that no longer names it
 								 * is stored */
+	QC_MUTANT_RECLAIM_EARLY		/* files go before the checkpoint that knows that they are not
+								 * needed is stored */
 } QcMutant;
 
 #ifdef QC_MUTANTS

@@ -8,6 +8,7 @@
 
 #include "qc_cursor.h"
 #include "qc_group.h"
+#include "qc_log.h"
 
 /* Messages of [from, stable): all but the positions of aborted ranges. */
 static uint64_t
@@ -38,6 +39,7 @@ drop_below(QcState *st, QcPartition *partition, uint64_t bound)
 	if (partition->start < bound)
 		partition->start = bound;
 	qc_range_trim(st, partition);
+	qc_log_died(st, QC_AT(st, QcQueue, partition->queue));
 	partition->visible = qc_partition_all(st, partition);
 	for (QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
 		 cursor = QC_AT(st, QcCursor, cursor->next))
@@ -144,6 +146,7 @@ qc_purge_queue(QcState *st, QcQueue *queue, const QcEffect *kept)
 	}
 	queue->visible = 0;
 	queue->purges++;
+	qc_log_died(st, queue);
 	qc_dirty_queue(st, queue);
 	spare(st, queue, kept);
 }

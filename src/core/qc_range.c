@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "qc_dedup.h"
+#include "qc_log.h"
 
 static uint64_t
 end_of(const QcAbortedRange *range)
@@ -180,6 +181,7 @@ qc_range_add(QcState *st, QcPartition *partition, uint64_t first, uint64_t end, 
 		ref = QC_AT(st, QcAbortedRange, prev)->next;
 		first = stop;
 	}
+	qc_log_died(st, QC_AT(st, QcQueue, partition->queue));
 	qc_dirty_partition(st, partition);
 }
 

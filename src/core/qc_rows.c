@@ -675,6 +675,7 @@ qc_rows_ahead(QcState *st, QcWriter *batch, uint32_t max_rows, QcError *err)
 	Dump		d = {st, batch};
 	size_t		enough = batch->len + (size_t) max_rows * AHEAD_ROW_BYTES;
 
+	st->pass.begun = 1;
 	if (st->pass.phase == 0)
 		begin_pass(st);
 	for (uint32_t i = 0; i < max_rows && batch->len < enough && st->pass.phase != 0; i++)
@@ -718,5 +719,28 @@ qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err)
 	for (size_t i = 0; i < ROW_TYPES; i++)
 		clear_list(st, &row_types[i]);
 	assert(st->ndirty == 0);
+	st->pass.begun = 0;
+	mark->copy = ++st->copies;
 	return QC_OK;
+}
+
+void
+qc_rows_stored(QcState *st, const QcRowsMark *mark)
+{
+	st->checkpoint_seq = mark->seq;
+	st->copies_stored = mark->copy;
+}
+
+uint64_t
+qc_rows_stamp(const QcState *st)
+{
+	return st->copies + 1;
+}
+
+bool
+qc_rows_is_stored(const QcState *st, uint64_t stamp)
+{
+	return st->copies_stored >= stamp ||
+		(st->ndirty == 0 && st->pass.begun == 0 && st->copies == st->copies_stored &&
+		 st->seq == st->checkpoint_seq);
 }

@@ -45,6 +45,7 @@ typedef struct QcRowsMark
 {
 	uint64_t	seq;
 	uint64_t	commit_lsn;
+	uint64_t	copy;			/* number of the checkpoint since the start */
 } QcRowsMark;
 
 /* About how many bytes a dump of everything dirty takes now. State lock. */
@@ -64,6 +65,16 @@ extern QcStatus qc_rows_ahead(QcState *st, QcWriter *batch, uint32_t max_rows, Q
  * the last checkpoint.  A batch that could not be stored must be stored before the next dump.	State lock.
  */
 extern QcStatus qc_rows_dump(QcState *st, QcWriter *batch, QcRowsMark *mark, QcError *err);
+
+/* The batch has been stored, everything that it relies on being durable.	State lock. */
+extern void qc_rows_stored(QcState *st, const QcRowsMark *mark);
+
+/*
+ * What the state says now, when is it in a stored checkpoint?  A stamp taken after looking, and whether a checkpoint that was
+ * taken later has been stored, or nothing was left to store.	State lock, at least shared.
+ */
+extern uint64_t qc_rows_stamp(const QcState *st);
+extern bool qc_rows_is_stored(const QcState *st, uint64_t stamp);
 
 /* Load one row, in the order in which the store returns them, into a state just laid out. */
 extern QcStatus qc_rows_load(QcState *st, const uint8_t *key, size_t key_len, const uint8_t *value,

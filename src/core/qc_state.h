@@ -494,6 +494,7 @@ typedef struct QcRowsPass
 	QcRef		rows[QC_CLASS_COUNT];	/* what was dirty when it began and is not dumped yet, by
 										 * class */
 	uint32_t	phase;			/* 0 = none is under way */
+	uint32_t	begun;			/* rows have been dumped for the checkpoint that comes */
 	uint32_t	type;			/* whose turn it is (row_types of qc_rows.c) */
 	QcRef		before;			/* last object of that list that was looked at and stays */
 } QcRowsPass;
@@ -510,6 +511,8 @@ typedef struct QcState
 	uint64_t	checkpoint_seq; /* mark of the last checkpoint */
 	uint64_t	snapshot_seq;	/* mark of the oldest snapshot kept (qc_snapshot.h), UINT64_MAX =
 								 * none holds anything back */
+	uint64_t	copies;			/* checkpoints taken, and the newest one that is stored */
+	uint64_t	copies_stored;
 	uint64_t	commit_lsn;		/* largest commit LSN among decisions taken */
 	int64_t		last_created_at;	/* entries' clock: never goes back */
 

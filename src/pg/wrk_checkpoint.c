@@ -245,7 +245,7 @@ put_batch(QlogWorker *worker, QcError *err)
 	batch.len = 0;
 	batch.whole = false;
 	qlog_lock_state();
-	qlog_state->checkpoint_seq = batch.mark.seq;
+	qc_rows_stored(qlog_state, &batch.mark);
 	qlog_state->counters.checkpoints++;
 	qlog_unlock_state();
 	remove_logs(worker);

@@ -98,7 +98,7 @@ put_batch(SimProc *p)
 	if (status != QC_OK)
 		return status;
 	batch->len = 0;
-	server->st->checkpoint_seq = batch->mark.seq;
+	qc_rows_stored(server->st, &batch->mark);
 	return QC_OK;
 }
 

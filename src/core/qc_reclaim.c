@@ -1,0 +1,624 @@
+/*
+ * qc_reclaim.c
+ *		The pass of reclaim: which logs and files are looked at, and what is to become of them (contract in qc_reclaim.h).
+ */
+#include "qc_reclaim_int.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qc_dir.h"
+
+#define LOGS_MAX	64			/* ids taken under one hold of the lock */
+#define LOG_AGAIN	10			/* a log in which nothing has died is looked through after so many times
+								 * again_us */
+
+/* ---- memory ---- */
+
+QcStatus
+qc_reclaim_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError *err)
+{
+	uint32_t	more = *cap * 2 + 16;
+	void	   *old;
+	void	   *new;
+
+	if (need <= *cap)
+		return QC_OK;
+	assert(need <= more);
+	memcpy(&old, array, sizeof(old));
+	new = realloc(old, more * item);
+	if (new == NULL)
+		return qc_error_set(err, QC_FULL, "out of memory");
+	memcpy(array, &new, sizeof(new));
+	*cap = more;
+	return QC_OK;
+}
+
+static uint32_t
+log_index(const QcReclaim *r, uint64_t log)
+{
+	uint32_t	low = 0;
+	uint32_t	high = r->nlogs;
+
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (r->logs[middle].log < log)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+QcLogSeen *
+qc_reclaim_log(QcReclaim *r, uint64_t log)
+{
+	uint32_t	at = log_index(r, log);
+
+	return at < r->nlogs && r->logs[at].log == log ? &r->logs[at] : NULL;
+}
+
+static QcStatus
+remember_log(QcReclaim *r, uint64_t log, QcLogSeen **made, QcError *err)
+{
+	uint32_t	at = log_index(r, log);
+	QcStatus	status = QC_OK;
+
+	if (at == r->nlogs || r->logs[at].log != log)
+	{
+		status = qc_reclaim_grow(&r->logs, &r->cap_logs, r->nlogs + 1, sizeof(QcLogSeen), err);
+		if (status != QC_OK)
+			return status;
+		memmove(&r->logs[at + 1], &r->logs[at], (r->nlogs - at) * sizeof(QcLogSeen));
+		r->nlogs++;
+		r->logs[at] = (QcLogSeen) {.log = log};
+	}
+	*made = &r->logs[at];
+	return status;
+}
+
+static void
+forget_log(QcReclaim *r, uint64_t log)
+{
+	uint32_t	at = log_index(r, log);
+
+	if (at == r->nlogs || r->logs[at].log != log)
+		return;
+	free(r->logs[at].files);
+	r->nlogs--;
+	memmove(&r->logs[at], &r->logs[at + 1], (r->nlogs - at) * sizeof(QcLogSeen));
+}
+
+static uint32_t
+file_index(const QcLogSeen *seen, uint64_t file)
+{
+	uint32_t	low = 0;
+	uint32_t	high = seen->nfiles;
+
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (seen->files[middle].file < file)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+QcStatus
+qc_reclaim_file(QcLogSeen *seen, uint64_t file, QcFileSeen **made, QcError *err)
+{
+	uint32_t	at = file_index(seen, file);
+	QcStatus	status = QC_OK;
+
+	if (at == seen->nfiles || seen->files[at].file != file)
+	{
+		status = qc_reclaim_grow(&seen->files, &seen->cap_files, seen->nfiles + 1,
+								 sizeof(QcFileSeen), err);
+		if (status != QC_OK)
+			return status;
+		memmove(&seen->files[at + 1], &seen->files[at],
+				(seen->nfiles - at) * sizeof(QcFileSeen));
+		seen->nfiles++;
+		memset(&seen->files[at], 0, sizeof(QcFileSeen));
+		seen->files[at].file = file;
+	}
+	*made = &seen->files[at];
+	return status;
+}
+
+/* Files that are not there any more. */
+static void
+forget_files_but(QcLogSeen *seen, const uint64_t *files, uint32_t n)
+{
+	uint32_t	kept = 0;
+
+	for (uint32_t i = 0, at = 0; i < seen->nfiles; i++)
+	{
+		while (at < n && files[at] < seen->files[i].file)
+			at++;
+		if (at < n && files[at] == seen->files[i].file)
+			seen->files[kept++] = seen->files[i];
+	}
+	seen->nfiles = kept;
+}
+
+void
+qc_reclaim_end(QcReclaim *r)
+{
+	for (uint32_t i = 0; i < r->nlogs; i++)
+		free(r->logs[i].files);
+	free(r->logs);
+	r->logs = NULL;
+	r->nlogs = r->cap_logs = r->at = r->skip = 0;
+}
+
+/* ---- looking at one file ---- */
+
+bool
+qc_reclaim_goes_on(QcReclaimPass *pass, const char *phase, uint64_t done, uint64_t total)
+{
+	const QcReclaimHooks *hooks = &pass->r->hooks;
+
+	if (!pass->stopped && !hooks->go_on(hooks->context, phase, done, total))
+		pass->stopped = true;
+	return !pass->stopped;
+}
+
+static bool
+budget_left(const QcReclaimPass *pass)
+{
+	return pass->report->looked < pass->budget->files &&
+		qc_reclaim_clock(pass->r) - pass->began < pass->budget->us;
+}
+
+/* A file that has no right index gets one: what is deleted must have been proven to hold nothing. */
+static QcStatus
+look_checked(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
+{
+	QcStatus	status = qc_look_at(&pass->look, log, file, pass->now, err);
+
+	if (status != QC_OK || pass->look.checked)
+		return status;
+	status = qc_read_build_idx(pass->r->cache->files, log, file, err);
+	if (status == QC_OK)
+		status = qc_look_at(&pass->look, log, file, pass->now, err);
+	if (status == QC_OK && !pass->look.checked)
+		status = qc_error_set(err, QC_DAMAGED, "the index that was just made does not fit its log file");
+	return status;
+}
+
+QcStatus
+qc_reclaim_look(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
+{
+	const QcReclaimHooks *hooks = &pass->r->hooks;
+	QcLogSeen  *seen = qc_reclaim_log(pass->r, log);
+	QcFileSeen *known;
+	QcStatus	status = look_checked(pass, log, file, err);
+
+	pass->report->looked++;
+	if (status == QC_OK || status == QC_FULL)
+		return status;
+	if (status == QC_MISSING)
+		return QC_NOTFOUND;
+	pass->report->bad++;
+	if (err != NULL)
+		hooks->report(hooks->context, err);
+	if (seen != NULL && qc_reclaim_file(seen, file, &known, NULL) == QC_OK)
+	{
+		known->bad = true;
+		known->dead = false;
+		known->looked_at = qc_reclaim_clock(pass->r);
+	}
+	return QC_DAMAGED;
+}
+
+/* Note what was seen: sizes, and the needed record that stands last, which most likely dies last. */
+static void
+note_look(QcReclaimPass *pass, QcFileSeen *known)
+{
+	const QcLook *look = &pass->look;
+	int64_t		now = qc_reclaim_clock(pass->r);
+	uint64_t	last = 0;
+
+	if (known->looked_at == 0 || known->live_bytes != look->live_bytes)
+		known->died_at = now;
+	known->size = look->size;
+	known->live_bytes = look->live_bytes;
+	known->looked_at = now;
+	known->dead = look->live_records == 0;
+	known->bad = false;
+	for (uint32_t i = 0; i < look->index->count; i++)
+	{
+		const uint8_t *at = look->index->bytes + QC_IDX_HEADER_SIZE + (size_t) i * QC_IDX_ENTRY_SIZE;
+		QcIdxEntry	entry;
+
+		qc_idx_entry_decode(at, &entry);
+		if (look->answers[i] == QC_LIVE_NOT || entry.position < last)
+			continue;
+		last = entry.position;
+		memcpy(known->witness, at, sizeof(known->witness));
+	}
+}
+
+/* Is the answer about this file known without reading it? */
+static bool
+is_known(QcReclaimPass *pass, const QcFileSeen *known)
+{
+	QcReclaim  *r = pass->r;
+	uint8_t		answer;
+
+	/* What is dead stays so; it is looked at once more before it goes. */
+	if (known->dead)
+		return true;
+	if (known->looked_at == 0 || qc_reclaim_clock(r) - known->looked_at >= r->again_us)
+		return false;
+	if (known->bad)
+		return true;
+	qc_reclaim_share(r);
+	(void) qc_live_judge(r->st, known->witness, 1, pass->now, &answer, 1);
+	qc_reclaim_unlock(r);
+	return answer != QC_LIVE_NOT && answer != QC_LIVE_ASK;
+}
+
+/* ---- what is to become of it ---- */
+
+static QcStatus
+list_file(QcReclaimList *list, const QcReclaimFile *file, QcError *err)
+{
+	QcStatus	status = qc_reclaim_grow(&list->files, &list->cap, list->n + 1,
+										 sizeof(QcReclaimFile), err);
+
+	if (status == QC_OK)
+		list->files[list->n++] = *file;
+	return status;
+}
+
+/* The file that was just looked at. */
+static QcStatus
+list_looked(QcReclaimList *list, const QcLook *look, uint64_t gain, QcError *err)
+{
+	QcReclaimFile file = {look->log, look->file, look->size, look->length, gain};
+
+	return list_file(list, &file, err);
+}
+
+/* All dead files of a log but the newest ones that are to stay. */
+static QcStatus
+list_dead(QcReclaimPass *pass, const QcLogSeen *seen, QcError *err)
+{
+	uint32_t	ndead = 0;
+	QcStatus	status = QC_OK;
+
+	for (uint32_t i = 0; i < seen->nfiles; i++)
+		ndead += seen->files[i].dead;
+	for (uint32_t i = 0; i < seen->nfiles && ndead > pass->r->keep_old && status == QC_OK; i++)
+	{
+		QcReclaimFile file = {seen->log, seen->files[i].file, seen->files[i].size, 0,
+		seen->files[i].size};
+
+		if (!seen->files[i].dead)
+			continue;
+		status = list_file(&pass->dead, &file, err);
+		ndead--;
+	}
+	return status;
+}
+
+/* Bytes of the log's closed files that nobody needs. */
+static uint64_t
+waste(const QcLogSeen *seen)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < seen->nfiles; i++)
+		if (!seen->files[i].dead && !seen->files[i].bad)
+			sum += seen->files[i].size - seen->files[i].live_bytes;
+	return sum;
+}
+
+/* Does writing this file anew pay now?	 *gain: bytes that it frees. */
+static bool
+pays(const QcReclaimPass *pass, const QcLogSeen *seen, const QcFileSeen *known, bool shared,
+	 uint64_t *gain)
+{
+	const QcReclaim *r = pass->r;
+	const QcLook *look = &pass->look;
+	uint64_t	needed = QC_FILE_HEADER_SIZE + look->live_bytes;
+
+	*gain = look->length > needed ? look->length - needed : 0;
+	if (*gain < r->gain || *gain < look->length / 64)
+		return false;
+	if (*gain >= look->length / 2)
+		return true;
+	if (shared || look->live_records == look->records)
+		return false;
+	return qc_reclaim_clock(r) - known->died_at >= r->still_us ||
+		(waste(seen) > r->segment_size && *gain >= look->length / 8);
+}
+
+/* Keep the best ones, as many as the pass may rewrite. */
+static QcStatus
+offer_rewrite(QcReclaimPass *pass, uint64_t gain, QcError *err)
+{
+	QcReclaimList *list = &pass->partly;
+	QcReclaimFile new;
+	uint32_t	at;
+	QcStatus	status;
+
+	if (pass->budget->rewrites == 0)
+		return QC_OK;
+	status = list_looked(list, &pass->look, gain, err);
+	if (status != QC_OK)
+		return status;
+	at = --list->n;
+	new = list->files[at];
+	while (at > 0 && list->files[at - 1].gain < gain)
+		at--;
+	if (list->n == pass->budget->rewrites)
+	{
+		pass->report->more = true;
+		if (at == list->n)
+			return QC_OK;
+		list->n--;
+	}
+	memmove(&list->files[at + 1], &list->files[at], (list->n - at) * sizeof(QcReclaimFile));
+	list->files[at] = new;
+	list->n++;
+	return QC_OK;
+}
+
+/* Look at one closed file and put it on the list that it belongs to. */
+static QcStatus
+consider_file(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, uint64_t file, QcError *err)
+{
+	QcFileSeen *known;
+	uint64_t	gain;
+	QcStatus	status = qc_reclaim_look(pass, view->log, file, err);
+
+	if (status == QC_NOTFOUND || status == QC_DAMAGED)
+		return QC_OK;
+	if (status == QC_OK)
+		status = qc_reclaim_file(seen, file, &known, err);
+	if (status != QC_OK)
+		return status;
+	note_look(pass, known);
+	if (known->dead)
+		return QC_OK;
+	if (pays(pass, seen, known, view->shared, &gain))
+		return offer_rewrite(pass, gain, err);
+	if (pass->look.size - pass->look.length >= pass->r->gain)
+		return list_looked(&pass->zeros, &pass->look, pass->look.size - pass->look.length, err);
+	return QC_OK;
+}
+
+/* ---- one log ---- */
+
+/* Copy what is needed of the log; false = it is gone, or about to go as a whole. */
+static bool
+view_log(QcReclaim *r, uint64_t id, QcLogView *view)
+{
+	const QcLog *log;
+
+	qc_reclaim_share(r);
+	log = qc_log_by_id(r->st, id);
+	if (log != NULL && (log->id == 0 || log->nqueues > 0))
+		*view = (QcLogView)
+	{
+		.log = id, .active = log->file, .tail = log->tail, .allocated = log->allocated,
+		.last_file = log->last_file, .deaths = log->deaths, .first_file = log->first_file,
+		.shared = log->nqueues > 1
+	};
+	else
+		log = NULL;
+	qc_reclaim_unlock(r);
+	return log != NULL;
+}
+
+/* Tell the state which file is the oldest, so that logs with nothing but their active file cost nothing. */
+static void
+note_first_file(QcReclaim *r, uint64_t id, uint64_t first)
+{
+	QcLog	   *log;
+
+	qc_reclaim_lock(r);
+	log = qc_log_by_id(r->st, id);
+	if (log != NULL)
+		log->first_file = first < log->file ? first : log->file;
+	qc_reclaim_unlock(r);
+}
+
+/* The oldest files are looked at in every pass, until one is needed: a queue that is read in order frees those. */
+static QcStatus
+consider_files(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, const uint64_t *files,
+			   uint32_t n, QcError *err)
+{
+	bool		head = true;
+	QcStatus	status = QC_OK;
+
+	for (uint32_t i = 0; i < n && files[i] < view->active && status == QC_OK; i++)
+	{
+		QcFileSeen *known;
+
+		if (!head && files[i] < seen->next)
+			continue;
+		status = qc_reclaim_file(seen, files[i], &known, err);
+		if (status != QC_OK)
+			return status;
+		if (!is_known(pass, known))
+		{
+			if (!budget_left(pass) ||
+				!qc_reclaim_goes_on(pass, "looking", pass->report->looked, pass->budget->files))
+			{
+				seen->next = files[i];
+				return QC_END;
+			}
+			status = consider_file(pass, seen, view, files[i], err);
+			(void) qc_reclaim_file(seen, files[i], &known, NULL);
+		}
+		head = head && (known->dead || known->bad);
+	}
+	return status;
+}
+
+/* Look through the closed files of a log; QC_END = the budget is used up. */
+static QcStatus
+look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcError *err)
+{
+	QcReclaim  *r = pass->r;
+	uint64_t   *files;
+	uint32_t	n;
+	uint32_t	ndead = pass->dead.n + pass->partly.n + pass->zeros.n;
+	QcStatus	status = qc_dir_files(r->cache->files->io, r->cache->files->layout, view->log,
+									  &files, &n, err);
+
+	if (status != QC_OK)
+		return status == QC_MISSING ? QC_OK : status;
+	forget_files_but(seen, files, n);
+	note_first_file(r, view->log, n == 0 ? view->active : files[0]);
+	status = consider_files(pass, seen, view, files, n, err);
+	free(files);
+	seen->complete = false;
+	if (status == QC_OK || status == QC_END)
+	{
+		QcStatus	listed = list_dead(pass, seen, err);
+
+		status = listed == QC_OK ? status : listed;
+	}
+	if (status != QC_OK)
+		return status;
+	seen->next = 0;
+	seen->complete = pass->dead.n + pass->partly.n + pass->zeros.n == ndead;
+	seen->deaths = view->deaths;
+	seen->looked_at = qc_reclaim_clock(r);
+	return QC_OK;
+}
+
+static QcStatus
+sweep(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcError *err)
+{
+	QcReclaim  *r = pass->r;
+	QcStatus	status;
+
+	if (seen->swept || !r->hooks.keep_out(r->hooks.context))
+		return QC_OK;
+	status = qc_remove_leftovers(r->cache->files, view->log, view->active, err);
+	r->hooks.let_in(r->hooks.context);
+	seen->swept = status == QC_OK;
+	return status;
+}
+
+/* A log whose directory cannot be read or cleaned up does not keep the others from their turn. */
+static QcStatus
+consider_log(QcReclaimPass *pass, uint64_t id, QcError *err)
+{
+	QcReclaim  *r = pass->r;
+	QcLogSeen  *seen;
+	QcLogView	view;
+	int64_t		now = qc_reclaim_clock(r);
+	QcStatus	status;
+
+	if (!view_log(r, id, &view))
+	{
+		forget_log(r, id);
+		return QC_OK;
+	}
+	status = remember_log(r, id, &seen, err);
+	if (status != QC_OK)
+		return status;
+	if (seen->active != view.active || view.tail == QC_FILE_HEADER_SIZE)
+	{
+		seen->complete = seen->complete && seen->active == view.active;
+		seen->active = view.active;
+		seen->active_since = now;
+	}
+	if (view.active > 1)
+		status = sweep(pass, seen, &view, err);
+	if (status == QC_OK && view.active > view.first_file && view.active > 1 &&
+		(!seen->complete || seen->deaths != view.deaths ||
+		 now - seen->looked_at >= r->again_us * LOG_AGAIN))
+		status = look_through(pass, seen, &view, err);
+	if (status == QC_OK)
+		status = qc_reclaim_seal(pass, seen, &view, err);
+	if (status == QC_OK || status == QC_END || status == QC_FULL)
+		return status;
+	pass->report->bad++;
+	if (err != NULL)
+		r->hooks.report(r->hooks.context, err);
+	return QC_OK;
+}
+
+/* ---- the pass ---- */
+
+/* Go over the logs until all had their turn (QC_OK) or the budget is used up (QC_END). */
+static QcStatus
+consider_logs(QcReclaimPass *pass, QcError *err)
+{
+	QcReclaim  *r = pass->r;
+	uint32_t	first = r->at;
+	bool		around = false;
+	uint64_t	ids[LOGS_MAX];
+
+	for (;;)
+	{
+		uint32_t	begin = r->at;
+		uint32_t	n;
+
+		if (around && begin > first)
+			return QC_OK;
+		qc_reclaim_share(r);
+		n = qc_log_ids(r->st, &r->at, ids, LOGS_MAX);
+		qc_reclaim_unlock(r);
+		for (uint32_t i = r->skip; i < n; i++)
+		{
+			QcStatus	status = QC_END;
+
+			if (qc_reclaim_goes_on(pass, "looking", pass->report->looked, pass->budget->files))
+				status = consider_log(pass, ids[i], err);
+			if (status == QC_OK)
+				continue;
+
+			/* The next pass begins with the next log, so that none uses up all passes. */
+			r->skip = i + 1 < n ? i + 1 : 0;
+			r->at = i + 1 < n ? begin : r->at;
+			return status;
+		}
+		r->skip = 0;
+		if (n > 0)
+			continue;
+		r->at = 0;
+		if (around || first == 0)
+			return QC_OK;
+		around = true;
+	}
+}
+
+QcStatus
+qc_reclaim_pass(QcReclaim *r, const QcReclaimBudget *budget, int64_t now, QcReclaimReport *report,
+				QcError *err)
+{
+	QcReclaimPass pass = {.r = r, .budget = budget, .report = report, .now = now};
+	QcStatus	status;
+
+	memset(report, 0, sizeof(*report));
+	pass.began = qc_reclaim_clock(r);
+	qc_look_init(&pass.look, r->st, r->cache, &r->lock);
+	status = consider_logs(&pass, err);
+	if (status == QC_END)
+	{
+		report->more = !pass.stopped;
+		status = QC_OK;
+	}
+	if (status == QC_OK && !pass.stopped)
+		status = qc_reclaim_act(&pass, err);
+	qc_look_end(&pass.look);
+	free(pass.dead.files);
+	free(pass.zeros.files);
+	free(pass.partly.files);
+	return status;
+}
