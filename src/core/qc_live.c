@@ -165,6 +165,22 @@ qc_live_judge(QcState *st, const uint8_t *entries, uint32_t n, int64_t now, uint
 }
 
 bool
+qc_live_position(QcState *st, uint64_t partition, uint64_t position)
+{
+	Judge		j = {.st = st};
+	QcIdxEntry	entry = {.partition = partition, .first = position, .end = position + 1, .count = 1};
+
+	switch (judge(&j, &entry))
+	{
+		case QC_LIVE_NOT:
+		case QC_LIVE_ASK:
+			return false;
+		default:
+			return true;
+	}
+}
+
+bool
 qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, uint32_t n, int64_t now)
 {
 	const QcPartition *p = qc_partition_by_id(st, partition);

@@ -30,8 +30,8 @@ typedef struct QcLook
 	uint64_t	log;
 	uint64_t	file;
 	const QcReadIndex *index;	/* in the cache: until that reads something else */
-	bool		checked;		/* the index is the .qidx, whose checksum is right; otherwise it was made
-								 * from headers that nobody has checked */
+	bool		checked;		/* the index is the .qidx, whose checksum is right; otherwise it
+								 * was made from headers that nobody has checked */
 	uint64_t	size;			/* of the file */
 	uint64_t	length;			/* of its written part */
 	uint32_t	records;		/* with messages */

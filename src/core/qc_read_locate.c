@@ -174,7 +174,9 @@ ask(Search *s, uint64_t file, QcIdxSide *side, QcError *err)
 	index->used = ++cache->clock;
 	status = qc_read_refresh(cache, index, s->log, file, err);
 	*side = status == QC_OK ? seek(s, index) : QC_IDX_NOWHERE;
-	return status;
+
+	/* It was removed after the directory was listed. */
+	return status == QC_MISSING ? QC_OK : status;
 }
 
 /* Look into files [low, high) of the list; *side = QC_IDX_HERE when it was found. */
@@ -247,6 +249,8 @@ search_all(Search *s, const FileList *list, QcError *err)
 		s->file = list->cache->file_ids[i];
 		status = qc_read_find_in_file(s->cache, s->log, s->file, s->partition, s->position, &s->found, &hit,
 									  &bad_position, err);
+		if (status == QC_MISSING)
+			continue;			/* removed after the directory was listed */
 		if (status != QC_OK || hit)
 			return status;
 		if (bad_file == 0 && bad_position != QC_NO_BAD_PLACE)
@@ -342,7 +346,8 @@ qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition, QcLocati
 	QcStatus	status = walk->file == 0 ? QC_END :
 		walk_file(cache, walk, partition, location, err);
 
-	while (status == QC_END)
+	/* A file that is missing was removed after it was listed. */
+	while (status == QC_END || status == QC_MISSING)
 	{
 		FileList	list = {cache, walk->file + 1, 0, false};
 

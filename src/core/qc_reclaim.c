@@ -11,8 +11,8 @@
 #include "qc_dir.h"
 
 #define LOGS_MAX	64			/* ids taken under one hold of the lock */
-#define LOG_AGAIN	10			/* a log in which nothing has died is looked through after so many times
-								 * again_us */
+#define LOG_AGAIN	10			/* a log in which nothing has died is looked through after so many
+								 * times again_us */
 
 /* ---- memory ---- */
 
@@ -300,7 +300,7 @@ list_dead(QcReclaimPass *pass, const QcLogSeen *seen, QcError *err)
 	for (uint32_t i = 0; i < seen->nfiles && ndead > pass->r->keep_old && status == QC_OK; i++)
 	{
 		QcReclaimFile file = {seen->log, seen->files[i].file, seen->files[i].size, 0,
-		seen->files[i].size};
+			seen->files[i].size};
 
 		if (!seen->files[i].dead)
 			continue;
@@ -404,20 +404,24 @@ static bool
 view_log(QcReclaim *r, uint64_t id, QcLogView *view)
 {
 	const QcLog *log;
+	bool		found;
 
 	qc_reclaim_share(r);
 	log = qc_log_by_id(r->st, id);
-	if (log != NULL && (log->id == 0 || log->nqueues > 0))
-		*view = (QcLogView)
+	found = log != NULL && (log->nqueues > 0 || qc_log_stays(r->st->shards, id));
+	if (found)
 	{
-		.log = id, .active = log->file, .tail = log->tail, .allocated = log->allocated,
-		.last_file = log->last_file, .deaths = log->deaths, .first_file = log->first_file,
-		.shared = log->nqueues > 1
-	};
-	else
-		log = NULL;
+		view->log = id;
+		view->active = log->file;
+		view->tail = log->tail;
+		view->allocated = log->allocated;
+		view->last_file = log->last_file;
+		view->deaths = log->deaths;
+		view->first_file = log->first_file;
+		view->shared = r->st->shards > 0;
+	}
 	qc_reclaim_unlock(r);
-	return log != NULL;
+	return found;
 }
 
 /* Tell the state which file is the oldest, so that logs with nothing but their active file cost nothing. */

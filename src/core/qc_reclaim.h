@@ -53,7 +53,10 @@ typedef struct QcReclaimHooks
 	/* Make room in a log (a next file). */
 	QcStatus	(*extend) (void *context, const QcExtend *extend, QcError *err);
 
-	/* This file was removed or replaced: who has it open, or something of it in memory, forgets it. */
+	/*
+	 * This file was removed or replaced: who has it open, or something of it in memory, forgets
+	 * it.
+	 */
 	void		(*changed) (void *context, uint64_t log, uint64_t file);
 
 	/* A file cannot be looked at or copied, and stays. */

@@ -72,6 +72,18 @@ qc_record_created_at(const uint8_t buf[QC_RECORD_HEADER_SIZE])
 	return (int64_t) qc_load_u64(buf + 40);
 }
 
+/* Does this header say that its record holds this position of the partition?	Nothing is checked. */
+static inline bool
+qc_record_is_of(const uint8_t buf[QC_RECORD_HEADER_SIZE], uint64_t partition, uint64_t position)
+{
+	uint8_t		kind = buf[48] & (uint8_t) ~QC_RECORD_COMPRESSED;
+	uint64_t	first = qc_load_u64(buf + 28);
+
+	return (kind == QC_KIND_MESSAGES || kind == QC_KIND_SOLO) &&
+		qc_load_u64(buf + 20) == partition && position >= first &&
+		position - first < qc_load_u32(buf + 36);
+}
+
 /*
  * Read the len of the record that would start at buf: QC_OK with *size the whole
  * size, QC_END for a zero len, QC_SHORT with fewer than 4 bytes, QC_DAMAGED for an

@@ -92,6 +92,7 @@ qc_retain_below(QcState *st, QcPartition *partition, uint64_t start)
 		return;
 	uncount(st, partition, 0, start);
 	partition->start = start;
+	qc_log_died(st, QC_AT(st, QcQueue, partition->queue));
 	qc_range_trim(st, partition);
 	move_cursors(st, partition);
 	qc_dirty_partition(st, partition);

@@ -14,8 +14,8 @@
 #include "qc_dir.h"
 
 #define WINDOW			(1024u * 1024)	/* read and written at a time */
-#define SYNC_BYTES		(4u * 1024 * 1024)	/* synced at a time, so that no sync of others waits for
-											 * more */
+#define SYNC_BYTES		(4u * 1024 * 1024)	/* synced at a time, so that no sync of others waits
+											 * for more */
 
 /* A copy under way. */
 typedef struct Copy

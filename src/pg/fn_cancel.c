@@ -150,6 +150,8 @@ queue_cancel(PG_FUNCTION_ARGS)
 			continue;
 		qlog_write(cancel.seq);
 		lost = qlog_fetch_try(&cancel.spot, &message, &created_at, &err) != QC_OK;
+		if (lost && err.code == QC_NOTFOUND)
+			continue;			/* it has left the lane meanwhile */
 		if (lost && !qlog_fetch_lost(err.code))
 			qlog_report(ERROR, &err, "could not read a message");
 

@@ -430,7 +430,8 @@ redrive_letter(const Removal *removal, const Letter *letter)
 
 	if (letter->cause == QC_DEAD_UNREADABLE)
 		return false;
-	qlog_fetch(&letter->spot, &message, &created_at);
+	if (!qlog_fetch_if_there(&letter->spot, &message, &created_at))
+		return false;
 	find_target(removal, letter, &message, &target);
 	message.flags &= (uint8) ~QC_FRAME_DEAD;
 	qlog_stage_moved(&target, &message);

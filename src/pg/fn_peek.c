@@ -266,7 +266,8 @@ put_rows(ReturnSetInfo *rsinfo, const Peek *peek, MemoryContext row)
 		int64_t		created_at;
 
 		CHECK_FOR_INTERRUPTS();
-		qlog_fetch(spot, &message, &created_at);
+		if (!qlog_fetch_if_there(spot, &message, &created_at))
+			continue;			/* purged meanwhile, as if it had been before */
 		qlog_message_row(spot, &message, created_at, partition, values, nulls);
 		nulls[QLOG_COLUMN_ATTEMPT] = spot->attempt == ATTEMPT_UNKNOWN;
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -16,6 +16,7 @@
 
 #include "qlog_commit.h"
 #include "qlog_fetch.h"
+#include "qlog_gone.h"
 #include "qlog_lookup.h"
 #include "qlog_shmem.h"
 #include "qlog_uuid.h"
@@ -133,8 +134,8 @@ is_message(Search *search, uint64 partition, uint64 position, const QcLocation *
 	QcMessage	message;
 	int64_t		created_at;
 
-	qlog_fetch(&spot, &message, &created_at);
-	return memcmp(message.id, search->id, QC_ID_SIZE) == 0 &&
+	return qlog_fetch_if_there(&spot, &message, &created_at) &&
+		memcmp(message.id, search->id, QC_ID_SIZE) == 0 &&
 		is_visible(search, partition, position, location);
 }
 
@@ -151,7 +152,8 @@ is_in_record(Search *search, bool by_hash, uint64 partition, const QcLocation *l
 			search->hashes = palloc(size);
 			search->hashes_cap = size;
 		}
-		qlog_fetch_bytes(location, QC_RECORD_HEADER_SIZE, search->hashes, size);
+		if (!qlog_fetch_bytes(location, QC_RECORD_HEADER_SIZE, search->hashes, size))
+			return false;
 	}
 	for (uint32 i = 0; i < location->count; i++)
 	{
@@ -182,6 +184,21 @@ walk(Search *search, bool by_hash)
 		if (is_in_record(search, by_hash, partition, &location))
 			return true;
 	}
+	return false;
+}
+
+/* Files that are rewritten while they are walked over may be missed: then once more. */
+static bool
+search_files(Search *search)
+{
+	uint64		count;
+
+	do
+	{
+		count = qlog_gone_count();
+		if (walk(search, true) || walk(search, false))
+			return true;
+	} while (count != qlog_gone_count());
 	return false;
 }
 
@@ -217,11 +234,12 @@ queue_peek_message(PG_FUNCTION_ARGS)
 	if (search->queue.own)
 		PG_RETURN_NULL();
 	write_out();
-	if (walk(search, true) || walk(search, false))
+	if (search_files(search))
 	{
 		ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
-		qlog_fetch(&search->spot, &message, &created_at);
+		if (!qlog_fetch_if_there(&search->spot, &message, &created_at))
+			PG_RETURN_NULL();
 		qlog_message_row(&search->spot, &message, created_at,
 						 (QlogName) {search->partition, search->partition_len}, values, nulls);
 		nulls[QLOG_COLUMN_ATTEMPT] = search->done;

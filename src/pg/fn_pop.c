@@ -290,7 +290,7 @@ measure(Pop *pop)
 		status = qlog_fetch_try(&pop->spots[n], &message, &created_at, &err);
 		if (status == QC_OK)
 			bytes += (uint64) message.data_len + message.headers_len;
-		else if (!qlog_fetch_lost(status))
+		else if (status != QC_NOTFOUND && !qlog_fetch_lost(status))
 			qlog_report(ERROR, &err, "could not read a message");
 		if (n > 0 && bytes > pop->max_bytes)
 			break;

@@ -19,6 +19,7 @@
 #include "wrk_checkpoint.h"
 #include "wrk_guard.h"
 #include "wrk_retention.h"
+#include "wrk_reclaim.h"
 #include "wrk_sweeper.h"
 #include "wrk_timer.h"
 
@@ -46,4 +47,5 @@ _PG_init(void)
 	qlog_timer_register();
 	qlog_sweeper_register();
 	qlog_retention_register();
+	qlog_reclaim_register();
 }

@@ -34,6 +34,13 @@
 #define QLOG_PROC_NUMBER()	(MyProc->pgprocno)
 #endif
 
+/* No particular backend, for SendProcSignal. */
+#if PG_VERSION_NUM >= 170000
+#define QLOG_NO_BACKEND		INVALID_PROC_NUMBER
+#else
+#define QLOG_NO_BACKEND		InvalidBackendId
+#endif
+
 /* XLogRegisterData took a plain char pointer before 18. */
 static inline void
 qlog_xlog_register(const void *data, uint32 len)

@@ -7,9 +7,12 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
+#include "qlog_gone.h"
 #include "qlog_report.h"
 #include "qlog_row.h"
 #include "qlog_shmem.h"
+
+#include "../core/qc_live.h"
 
 /* A record that was searched in the files: the next message is mostly in it too. */
 typedef struct Searched
@@ -61,6 +64,24 @@ prepare_cache(void)
 	if (!cache_ready)
 		qlog_fetch_cache(&cache);
 	cache_ready = true;
+	qlog_gone_follow();
+}
+
+void
+qlog_fetch_forget(uint64 log, uint64 file)
+{
+	if (cache_ready)
+		qc_read_forget(&cache, log, file);
+	if (searched.location.log == log && (file == 0 || searched.location.file == file))
+		searched.location.file = 0;
+}
+
+void
+qlog_fetch_forget_all(void)
+{
+	if (cache_ready)
+		qc_read_end(&cache);
+	searched.location.file = 0;
 }
 
 /* A closed file was found without a good .qidx: have it made.	While another request stands, the next search tries again. */
@@ -119,24 +140,72 @@ search(const QlogSpot *spot, const QcLocation **location, QcError *err)
 	return status;
 }
 
-QcStatus
-qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at, QcError *err)
+static QcStatus
+read_message(const QlogSpot *spot, const QcLocation *location, QcMessage *message, int64 *created_at,
+			 QcError *err)
 {
-	const QcLocation *location = &spot->location;
 	QcStatus	status = QC_OK;
 
-	prepare_cache();
 	qc_error_clear(err);
-	if (location->file == 0)
+	if (location == NULL)
 		status = search(spot, &location, err);
-
-	/* The state says that it is there. */
-	if (status == QC_NOTFOUND)
-		status = err->code = QC_DAMAGED;
 	if (status == QC_OK)
 		status = qc_read_message(&cache, location, spot->partition, spot->position, message,
 								 created_at, err);
 	return status;
+}
+
+/* May what went wrong come from a file that was removed or replaced since the place was noted? */
+static bool
+may_be_moved(QcStatus status)
+{
+	return status == QC_NOTFOUND || status == QC_MISSING || status == QC_DAMAGED ||
+		status == QC_SHORT || status == QC_VERSION || status == QC_LIMIT;
+}
+
+/* Does the state still say that the message is there? */
+static bool
+is_there(const QlogSpot *spot)
+{
+	bool		there;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	there = qc_live_position(qlog_state, spot->partition, spot->position);
+	LWLockRelease(&qlog_shared->state_lock);
+	return there;
+}
+
+/*
+ * A place that was noted may be stale: files are rewritten and removed meanwhile.  So what is not found there is looked for
+ * again, with nothing of the log remembered, as long as files change; only then it is damage.
+ */
+QcStatus
+qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at, QcError *err)
+{
+	const QcLocation *location = spot->location.file == 0 ? NULL : &spot->location;
+	bool		again = false;
+
+	for (;;)
+	{
+		uint64		count = qlog_gone_count();
+		QcStatus	status;
+
+		prepare_cache();
+		status = read_message(spot, location, message, created_at, err);
+		if (!may_be_moved(status))
+			return status;
+		if (!is_there(spot))
+			return qc_error_set(err, QC_NOTFOUND, "the message is gone");
+		if (again && count == qlog_gone_count())
+		{
+			/* The state says that it is there. */
+			return status == QC_NOTFOUND ? (err->code = QC_DAMAGED) : status;
+		}
+		again = true;
+		location = NULL;
+		qc_files_forget(qlog_files(), spot->location.log, 0);
+		qlog_fetch_forget(spot->location.log, 0);
+	}
 }
 
 bool
@@ -146,13 +215,32 @@ qlog_fetch_lost(QcStatus status)
 		status == QC_LIMIT;
 }
 
+/* false = it is gone. */
+static bool
+fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
+{
+	QcError		err;
+	QcStatus	status = qlog_fetch_try(spot, message, created_at, &err);
+
+	if (status != QC_OK && status != QC_NOTFOUND)
+		qlog_report(ERROR, &err, "could not read a message");
+	return status == QC_OK;
+}
+
 void
 qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at)
 {
-	QcError		err;
+	if (!fetch(spot, message, created_at))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("a message was removed while it was read"),
+				 errhint("Run the transaction again.")));
+}
 
-	if (qlog_fetch_try(spot, message, created_at, &err) != QC_OK)
-		qlog_report(ERROR, &err, "could not read a message");
+bool
+qlog_fetch_if_there(const QlogSpot *spot, QcMessage *message, int64 *created_at)
+{
+	return fetch(spot, message, created_at);
 }
 
 bool
@@ -170,30 +258,46 @@ qlog_fetch_walk(QcReadWalk *walk, uint64 *partition, QcLocation *location)
 	return status == QC_OK;
 }
 
-void
+bool
 qlog_fetch_bytes(const QcLocation *location, uint64 at, void *bytes, Size size)
 {
 	QcError		err;
+	QcStatus	status;
 
 	qc_error_clear(&err);
-	if (qc_files_read(qlog_files(), location->log, location->file, location->position + at, bytes,
-					  size, &err) != QC_OK)
+	status = qc_files_read(qlog_files(), location->log, location->file, location->position + at,
+						   bytes, size, &err);
+	if (status != QC_OK && status != QC_MISSING && status != QC_SHORT)
 		qlog_report(ERROR, &err, "could not read a message");
+	return status == QC_OK;
+}
+
+/* The header of the record that holds the message; false when another one, or none, stands there. */
+static bool
+read_header(const QlogSpot *spot, const QcLocation *location, uint8 *header)
+{
+	QcError		err;
+
+	return (location != NULL || search(spot, &location, &err) == QC_OK) &&
+		qc_files_read(qlog_files(), location->log, location->file, location->position, header,
+					  QC_RECORD_HEADER_SIZE, &err) == QC_OK &&
+		qc_record_is_of(header, spot->partition, spot->position);
 }
 
 bool
 qlog_fetch_time(const QlogSpot *spot, int64 *created_at)
 {
-	const QcLocation *location = &spot->location;
 	uint8		header[QC_RECORD_HEADER_SIZE];
-	QcError		err;
 
 	prepare_cache();
-	qc_error_clear(&err);
-	if ((location->file == 0 && search(spot, &location, &err) != QC_OK) ||
-		qc_files_read(qlog_files(), location->log, location->file, location->position, header,
-					  sizeof(header), &err) != QC_OK)
-		return false;
+	if (!read_header(spot, spot->location.file == 0 ? NULL : &spot->location, header))
+	{
+		/* Its file may have been rewritten since the place was noted. */
+		qc_files_forget(qlog_files(), spot->location.log, 0);
+		qlog_fetch_forget(spot->location.log, 0);
+		if (!read_header(spot, NULL, header))
+			return false;
+	}
 	*created_at = qc_record_created_at(header);
 	return *created_at != 0;
 }

@@ -32,11 +32,11 @@ extern void qlog_fetch_cache(QcReadCache *made);
 
 /*
  * The message at a spot; pointers are valid until the next call.  No lock held.	 XX001 naming file and position when the
- * record is damaged.
+ * record is damaged; 40001 when the message is gone, which cannot happen to one that this transaction holds.
  */
 extern void qlog_fetch(const QlogSpot *spot, QcMessage *message, int64 *created_at);
 
-/* As qlog_fetch, without raising. */
+/* As qlog_fetch, without raising; QC_NOTFOUND = it is gone. */
 extern QcStatus qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at,
 							   QcError *err);
 
@@ -49,8 +49,15 @@ extern bool qlog_fetch_lost(QcStatus status);
  */
 extern bool qlog_fetch_walk(QcReadWalk *walk, uint64 *partition, QcLocation *location);
 
-/* size bytes of a record, from `at` on, unchecked. 58030 when they cannot be read. */
-extern void qlog_fetch_bytes(const QcLocation *location, uint64 at, void *bytes, Size size);
+/* As qlog_fetch; false = the message is gone, purged or expired since its place was noted. */
+extern bool qlog_fetch_if_there(const QlogSpot *spot, QcMessage *message, int64 *created_at);
+
+/* Forget what is remembered of a file of a log (0 = all of its files), or everything (qlog_gone.h). */
+extern void qlog_fetch_forget(uint64 log, uint64 file);
+extern void qlog_fetch_forget_all(void);
+
+/* size bytes of a record, from `at` on, unchecked.	false = its file was removed or rewritten; 58030 when they cannot be read. */
+extern bool qlog_fetch_bytes(const QcLocation *location, uint64 at, void *bytes, Size size);
 
 /* When the message at a spot was pushed, out of its record's header; false when that cannot be told. Never raises. */
 extern bool qlog_fetch_time(const QlogSpot *spot, int64 *created_at);

@@ -36,13 +36,16 @@ int			qlog_disk_high_pct = 85;
 int			qlog_disk_low_pct = 80;
 int			qlog_disk_reserve = 32;
 int			qlog_index_memory = 64 * MB_IN_KB;
+int			qlog_keep_old_files = 0;
 int			qlog_log_flush_interval = 100;
 int			qlog_max_leases_per_cursor = 10000;
 int			qlog_max_message_size = 16 * MB_IN_KB;
 int			qlog_max_pop_wait = 5000;
 int			qlog_max_transaction_bytes = QLOG_MAX_TRANSACTION_KB;
+int			qlog_reclaim_naptime = 5000;
 int			qlog_recovery_wait = 30000;
 int			qlog_retention_naptime = 5000;
+int			qlog_seal_age = 600000;
 int			qlog_segment_size = 64;
 int			qlog_shards = 0;
 int			qlog_snapshot_interval = 300;
@@ -134,6 +137,8 @@ static const IntSetting ints[] = {
 	&qlog_disk_reserve, 0, 1024 * 1024, PGC_SIGHUP, GUC_UNIT_MB},
 	{"qlog.index_memory", "Shared memory for the positions of recent messages in the log files.",
 	&qlog_index_memory, 256, 1024 * 1024 * MB_IN_KB, PGC_POSTMASTER, GUC_UNIT_KB},
+	{"qlog.keep_old_files", "Log files of each queue that are kept though nothing in them is needed.",
+	&qlog_keep_old_files, 0, 1000 * 1000, PGC_SIGHUP, 0},
 	{"qlog.log_flush_interval", "Time by which the log may lag behind the WAL.",
 	&qlog_log_flush_interval, 1, 60 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.max_leases_per_cursor", "Messages of one partition that may be leased or waiting for a retry.",
@@ -144,10 +149,14 @@ static const IntSetting ints[] = {
 	&qlog_max_pop_wait, 0, 3600 * 1000, PGC_SUSET, GUC_UNIT_MS},
 	{"qlog.max_transaction_bytes", "Most bytes of messages that one transaction may push.",
 	&qlog_max_transaction_bytes, 64, QLOG_MAX_TRANSACTION_KB, PGC_SUSET, GUC_UNIT_KB},
+	{"qlog.reclaim_naptime", "Time between two looks for log files that are not needed any more.",
+	&qlog_reclaim_naptime, 10, 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",
 	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
 	{"qlog.retention_naptime", "Time between two looks for messages that are not kept any longer.",
 	&qlog_retention_naptime, 10, 24 * 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
+	{"qlog.seal_age", "Age at which a log file that mostly holds what is not needed is closed before it is full; 0 = never.",
+	&qlog_seal_age, 0, 7 * 24 * 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.segment_size", "Size at which a log file is closed and the next one begins.",
 	&qlog_segment_size, 1, 1024, PGC_POSTMASTER, GUC_UNIT_MB},
 	{"qlog.shards", "Number of logs that all queues share, fixed when the data directory is made; 0 gives each queue its own.",

@@ -38,6 +38,7 @@ extern int	qlog_disk_high_pct;
 extern int	qlog_disk_low_pct;
 extern int	qlog_disk_reserve;	/* MB */
 extern int	qlog_index_memory;	/* kB */
+extern int	qlog_keep_old_files;
 extern int	qlog_log_flush_interval;	/* ms */
 extern int	qlog_max_leases_per_cursor;
 extern int	qlog_max_message_size;	/* kB */
@@ -46,7 +47,9 @@ extern int	qlog_max_pop_wait;	/* ms */
 /* Also the default. */
 #define QLOG_MAX_TRANSACTION_KB (256 * 1024)
 extern int	qlog_max_transaction_bytes; /* kB */
+extern int	qlog_reclaim_naptime;	/* ms */
 extern int	qlog_recovery_wait; /* ms */
+extern int	qlog_seal_age;		/* ms */
 extern int	qlog_segment_size;	/* MB */
 extern int	qlog_shards;		/* as asked for; what is, is in the state */
 extern int	qlog_snapshot_interval; /* s */

@@ -22,6 +22,7 @@
 #include "qlog_compat.h"
 #include "qlog_disk.h"
 #include "qlog_fault.h"
+#include "qlog_gone.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_shmem.h"
@@ -142,6 +143,7 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 	} while (try_again(rc));
 	if (rc != 0)
 		return rc;
+	qlog_gone_opened();
 	if ((flags & QC_OPEN_CREATE) == 0 && !serving())
 		qlog_io_drop_cached(FileGetRawDesc(file));
 	*handle = (QcHandle) file;

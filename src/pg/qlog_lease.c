@@ -162,7 +162,7 @@ id_of(uint64 lease, const QlogSpot *spot, uint32 *at, QcMessage *message)
 	}
 	if (qlog_fetch_try(spot, message, &created_at, &err) == QC_OK)
 		return message->id;
-	if (!qlog_fetch_lost(err.code))
+	if (err.code != QC_NOTFOUND && !qlog_fetch_lost(err.code))
 		qlog_report(ERROR, &err, "could not read a message");
 	return NULL;
 }

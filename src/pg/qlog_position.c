@@ -49,8 +49,9 @@ time_at(uint64 partition_id, uint64 *p, uint64 high)
 		return 0;
 	}
 	qlog_write(seq);
-	qlog_fetch(&spot, &message, &created_at);
-	return created_at;
+
+	/* One that has gone meanwhile is older than all that are left. */
+	return qlog_fetch_if_there(&spot, &message, &created_at) ? created_at : PG_INT64_MIN;
 }
 
 uint64

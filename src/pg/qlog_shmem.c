@@ -21,6 +21,7 @@
 
 #include "qlog_args.h"
 #include "qlog_compat.h"
+#include "qlog_gone.h"
 #include "qlog_leader.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
@@ -70,6 +71,7 @@ shmem_request(void)
 		previous_request_hook();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(QlogShared)));
 	RequestAddinShmemSpace(MAXALIGN(qlog_leader_size()));
+	RequestAddinShmemSpace(MAXALIGN(qlog_gone_size()));
 	RequestAddinShmemSpace(add_size(state_size(), PG_CACHE_LINE_SIZE));
 	RequestAddinShmemSpace(add_size(ring_size(), PG_CACHE_LINE_SIZE));
 }
@@ -107,6 +109,7 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->write_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->disk_lock, LWLockNewTrancheId());
+	LWLockInitialize(&qlog_shared->floor_lock, LWLockNewTrancheId());
 	qlog_shared->sync_tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
 	ConditionVariableInit(&qlog_shared->extend_cv);
@@ -140,6 +143,7 @@ shmem_startup(void)
 	bool		found;
 	bool		listed;
 	void	   *followers;
+	void	   *removed;
 
 	if (previous_startup_hook != NULL)
 		previous_startup_hook();
@@ -147,6 +151,8 @@ shmem_startup(void)
 	qlog_shared = ShmemInitStruct("qlog", sizeof(QlogShared), &found);
 	followers = ShmemInitStruct("qlog followers", qlog_leader_size(), &listed);
 	qlog_leader_init(followers, !listed);
+	removed = ShmemInitStruct("qlog removed files", qlog_gone_size(), &listed);
+	qlog_gone_init(removed, !listed);
 	state_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog state",
 														  state_size() + PG_CACHE_LINE_SIZE, &found));
 	ring_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog buffers",
@@ -161,6 +167,7 @@ shmem_startup(void)
 	LWLockRegisterTranche(qlog_shared->sync_tranche, "QlogSync");
 	LWLockRegisterTranche(qlog_shared->extend_lock.tranche, "QlogExtend");
 	LWLockRegisterTranche(qlog_shared->disk_lock.tranche, "QlogDisk");
+	LWLockRegisterTranche(qlog_shared->floor_lock.tranche, "QlogFloor");
 }
 
 void

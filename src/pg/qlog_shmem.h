@@ -11,6 +11,7 @@
  *	 write	writing the ring out: ring->written, written_seq, dirty logs.
  *	 extend zero-filling and creating log files.
  *	 disk	the file RESERVE, and measuring the disk (qlog_disk.h): taken last, under any other lock but state.
+ *	 floor	the file FLOOR, over I/O; checkpointer and reclaim only, holding none.
  */
 #ifndef QLOG_SHMEM_H
 #define QLOG_SHMEM_H
@@ -43,6 +44,7 @@ typedef enum QlogWorkerKind
 	QLOG_WORKER_TIMER,
 	QLOG_WORKER_SWEEPER,
 	QLOG_WORKER_RETENTION,
+	QLOG_WORKER_RECLAIM,
 	QLOG_WORKER_COUNT
 } QlogWorkerKind;
 
@@ -58,12 +60,22 @@ typedef struct QlogWorker
 	char		last_error[256];
 } QlogWorker;
 
+/* What a long-running worker does now, for its progress view.	Written by that worker alone. */
+typedef struct QlogProgress
+{
+	char		phase[32];		/* "" = nothing */
+	uint64		done;
+	uint64		total;
+	TimestampTz started_at;
+} QlogProgress;
+
 typedef struct QlogShared
 {
 	LWLock		state_lock;
 	LWLock		write_lock;
 	LWLock		extend_lock;
 	LWLock		disk_lock;
+	LWLock		floor_lock;
 	int			sync_tranche;	/* under which waiting for a sync is shown */
 
 	pg_atomic_uint32 gate;		/* QlogGate */
@@ -120,6 +132,7 @@ typedef struct QlogShared
 	uint32		timeline;		/* of this run, set by the checkpointer worker at start */
 	uint64		recovery_us;	/* duration of our own part of the last start */
 	QlogWorker	workers[QLOG_WORKER_COUNT];
+	QlogProgress reclaim;		/* of its pass */
 } QlogShared;
 
 extern QlogShared *qlog_shared; /* NULL when the library was not preloaded */

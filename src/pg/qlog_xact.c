@@ -13,6 +13,7 @@
 
 #include "qlog_commit.h"
 #include "qlog_dedup.h"
+#include "qlog_gone.h"
 #include "qlog_guc.h"
 #include "qlog_hold.h"
 #include "qlog_report.h"
@@ -479,9 +480,11 @@ on_transaction(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_COMMIT:
 			commit();
+			qlog_gone_follow();
 			break;
 		case XACT_EVENT_ABORT:
 			rollback();
+			qlog_gone_follow();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			refuse_prepare();

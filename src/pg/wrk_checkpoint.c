@@ -27,6 +27,7 @@
 #include "qlog_commit.h"
 #include "qlog_disk.h"
 #include "qlog_fault.h"
+#include "qlog_floor.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
 #include "qlog_report.h"
@@ -200,7 +201,7 @@ remove_logs(QlogWorker *worker)
 
 	qc_error_clear(&err);
 	if (batch.nremoved > 0 &&
-		qc_dir_write_floor(qlog_io(), qlog_start_floor(), &err) != QC_OK)
+		qlog_floor_raise(qlog_floor(), &err) != QC_OK)
 	{
 		qlog_worker_error(worker, &err, "could not remove the logs of dropped queues");
 		return;

@@ -10,6 +10,7 @@
 
 #include "qlog_commit.h"
 #include "qlog_disk.h"
+#include "qlog_gone.h"
 #include "qlog_guc.h"
 
 #include "../core/qc_catalog.h"
@@ -109,6 +110,8 @@ qlog_upkeep_remove(QlogWorker *worker, const uint64 *logs, uint32 n)
 		QcError		err;
 
 		qlog_upkeep_index_forget(logs[i]);
+
+		qlog_gone_note(logs[i], 0);
 
 		/* What is left behind is an unknown directory: the next start retires it. */
 		qc_error_clear(&err);

@@ -17,6 +17,7 @@
 
 #include "qlog_compat.h"
 #include "qlog_disk.h"
+#include "qlog_gone.h"
 
 #define RESTART_SECONDS 1
 
@@ -98,6 +99,7 @@ qlog_worker_error(QlogWorker *worker, const QcError *err, const char *what)
 void
 qlog_worker_interrupts(void)
 {
+	qlog_gone_follow();
 	if (ProcSignalBarrierPending)
 		ProcessProcSignalBarrier();
 	if (ConfigReloadPending)

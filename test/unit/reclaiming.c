@@ -184,15 +184,15 @@ set_up(void)
 {
 	rec.r = (QcReclaim)
 	{
-		.st = run.st, .cache = &run.cache, .lock =
+		.st = run.st, .cache = &run.cache,.lock =
 		{
-			NULL, take_lock, take_lock, give_lock
+		NULL, take_lock, take_lock, give_lock
 		},
 		.hooks =
 		{
-			.stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
-			.let_in = let_in, .extend = extend, .changed = changed, .report = report,
-			.go_on = go_on, .monotonic = clock_now
+		.stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
+				.let_in = let_in, .extend = extend, .changed = changed, .report = report,
+				.go_on = go_on, .monotonic = clock_now
 		},
 		.segment_size = HAND_ALLOCATED, .gain = 1000, .again_us = 60000000
 	};
