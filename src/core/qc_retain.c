@@ -8,6 +8,7 @@
 
 #include "qc_cursor.h"
 #include "qc_group.h"
+#include "qc_log.h"
 #include "qc_purge.h"
 
 /* Messages that are visible at [from, end). */
