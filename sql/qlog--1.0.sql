@@ -283,7 +283,7 @@ COMMENT ON VIEW qlog_stat_log IS
 
 CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
                                   OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 6;
+AS 'MODULE_PATHNAME', 'qlog_stat_workers' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 7;
 COMMENT ON FUNCTION qlog_stat_workers() IS 'Rows of the view qlog_stat_workers.';
 CREATE VIEW qlog_stat_workers AS SELECT * FROM qlog_stat_workers();
 COMMENT ON VIEW qlog_stat_workers IS
@@ -295,7 +295,14 @@ AS 'MODULE_PATHNAME', 'qlog_files_view' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS
 COMMENT ON FUNCTION qlog_files() IS 'Rows of the view qlog_files. Errors: 53200 out of memory.';
 CREATE VIEW qlog_files AS SELECT * FROM qlog_files();
 COMMENT ON VIEW qlog_files IS
-'Log files of this database''s queues, and of the system log and shared logs (queue is NULL): path below qlog.data_directory, bytes on disk, message records (of closed files that have an index), time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes and held_by are NULL: this version takes no file away before its queue is dropped.';
+'Log files of this database''s queues, and of the system log and shared logs (queue is NULL): path below qlog.data_directory, bytes on disk, message records, time of the first record and a time after which it holds none, and whether the file is active, closed, or made ahead. live_bytes: bytes of records that are still needed; NULL where they cannot be told, as the file is damaged or made ahead. held_by: why the file is there: active (also made ahead), messages, leases, dead letters, delayed messages, dedup ids (within dedup_window), damaged queue, damage (the file cannot be read through), unknown records, base backup (one runs), reclaim (nothing is needed, the next pass of the reclaim worker takes it unless qlog.keep_old_files keeps it). Reads the index of every file.';
+
+CREATE FUNCTION qlog_stat_progress_reclaim(OUT pid int, OUT phase text, OUT done bigint, OUT total bigint, OUT started_at timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_progress_reclaim' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
+COMMENT ON FUNCTION qlog_stat_progress_reclaim() IS 'The row of the view qlog_stat_progress_reclaim.';
+CREATE VIEW qlog_stat_progress_reclaim AS SELECT * FROM qlog_stat_progress_reclaim();
+COMMENT ON VIEW qlog_stat_progress_reclaim IS
+'The pass of the reclaim worker that is running, no row when none is: looking (files looked at, and how many the pass looks at), copying, deleting (files done, and how many there are), since when. The last pass: qlog_stat_workers.';
 
 CREATE FUNCTION qlog_checkpoint(snapshot boolean DEFAULT false) RETURNS bigint
 AS 'MODULE_PATHNAME', 'qlog_checkpoint' LANGUAGE C VOLATILE PARALLEL UNSAFE;
@@ -303,9 +310,9 @@ COMMENT ON FUNCTION qlog_checkpoint(boolean) IS
 'Stores the state of all queues now, which is done every qlog.checkpoint_timeout anyway. snapshot: true also copies what was stored into a file below snapshots/ of qlog.data_directory, which a start uses when the store is damaged, lost, or in a copy does not fit the logs; the two newest are kept; NULL means false. Returns the number of the newest log entry that the store covers. Waits while a base backup runs. For members of pg_checkpoint. Errors: 58030 it could not be written (the DETAIL says why), 57P03 still recovering, XX001 out of service, 25006 on a standby, 55000 library not preloaded.';
 
 -- What concerns the whole server is for monitoring roles.
-REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files() TO pg_monitor;
+REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() TO pg_monitor;
 REVOKE ALL ON FUNCTION qlog_checkpoint(boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_checkpoint(boolean) TO pg_checkpoint;
 GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;
-GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files TO pg_monitor;
+GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files, qlog_stat_progress_reclaim TO pg_monitor;

@@ -17,7 +17,7 @@ SELECT queue_create('views 2');
 SELECT oldest_ready_age IS NULL AS nothing_ready, last_push, last_pop FROM qlog_stat_queues WHERE queue = 'views 2';
 SELECT queue, consumer_group, partition, messages, pid, in_transaction FROM qlog_leases WHERE queue = 'views';
 SELECT queue, owner = current_user::regrole AS mine, options, acl, now() - created_at < '1 min' AS created, directory ~ ('^qlog/([0-9]+/)*q' || log_id || '$') AS directory, partitions, damage FROM qlog_queues WHERE queue = 'views';
-SELECT queue, file = (SELECT directory FROM qlog_queues WHERE queue = 'views') || '/r00000001.qlog' AS file, bytes > 0 AS bytes, live_bytes, records,
+SELECT queue, file = (SELECT directory FROM qlog_queues WHERE queue = 'views') || '/r00000001.qlog' AS file, bytes > 0 AS bytes, live_bytes BETWEEN 1 AND bytes AS live, records,
        now() - oldest < '1 min' AS oldest, newest >= oldest AS newest, state, held_by FROM qlog_files WHERE queue = 'views';
 SELECT state, count(*) > 0 AS there FROM qlog_files WHERE queue IS NULL AND state = 'active' GROUP BY state;
 SELECT entries > 0 AS entries, bytes > 0 AS bytes, fsyncs > 0 AS fsyncs, group_size_max >= group_size_avg AS groups, durable_seq >= checkpoint_seq AS durable,

@@ -2,8 +2,8 @@
  * fn_files.c
  *		qlog_files: the log files of the database's queues, and of the system log.
  *
- * From a listing of the directories and the first bytes of each file: nothing is read through.	For roles that monitor the
- * server; the view's grants keep others out.
+ * What is needed of a file is asked as reclaim does it (core/qc_look.h): from its index, which is made from the headers of its
+ * records when it has none.	For roles that monitor the server; the view's grants keep others out.
  */
 #include "postgres.h"
 
@@ -12,9 +12,13 @@
 #include "utils/builtins.h"
 
 #include "qlog_args.h"
+#include "qlog_backup.h"
+#include "qlog_commit.h"
+#include "qlog_fetch.h"
 #include "qlog_io.h"
 #include "qlog_shmem.h"
 
+#include "../core/qc_look.h"
 #include "../core/qc_record.h"
 
 PG_FUNCTION_INFO_V1(qlog_files_view);
@@ -174,10 +178,13 @@ read_head(const char *path, void *head, size_t len, uint64 *size)
 	return rc == 0;
 }
 
-/* What is known of a file without reading through it. */
+/* What is known of a file. */
 typedef struct FileRow
 {
 	bool		found;
+	bool		looked;			/* live_bytes and held are known */
+	uint64		live_bytes;
+	QcLive		held;
 	char		path[QC_PATH_MAX];
 	uint64		size;
 	int64		oldest;			/* time of its first record, 0 = none */
@@ -202,6 +209,81 @@ look_at_file(uint64 log, uint64 file, FileRow *row)
 	if (read_head(path, index, sizeof(index), &index_size) &&
 		qc_idx_count(index, file, &count, &err) == QC_OK)
 		row->records = count;
+}
+
+/* ---- what is needed ---- */
+
+static void
+share(void *context)
+{
+	(void) context;
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+}
+
+static void
+unlock(void *context)
+{
+	(void) context;
+	LWLockRelease(&qlog_shared->state_lock);
+}
+
+static const QcStateLock state_lock = {NULL, share, share, unlock};
+
+/* Buffers of a look are given back when the query ends, however it does. */
+static void
+end_look(void *arg)
+{
+	QcLook	   *look = arg;
+
+	qc_look_end(look);
+	qc_read_end(look->cache);
+}
+
+static QcLook *
+make_look(void)
+{
+	QcReadCache *cache = palloc0(sizeof(QcReadCache));
+	QcLook	   *look = palloc0(sizeof(QcLook));
+	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
+
+	qlog_fetch_cache(cache);
+	qc_look_init(look, qlog_state, cache, &state_lock);
+	callback->func = end_look;
+	callback->arg = look;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	return look;
+}
+
+/* Ask what is needed of a file that exists; a file that cannot be followed tells nothing. */
+static void
+look_through(QcLook *look, const Listed *listed, uint64 file, FileRow *row)
+{
+	QcError		err;
+
+	row->looked = false;
+	if (file > listed->active)
+		return;
+	qc_error_clear(&err);
+	row->looked = qc_look_at(look, listed->log, file, qlog_now(), &err) == QC_OK;
+	if (row->looked)
+	{
+		row->live_bytes = look->live_bytes;
+		row->held = look->held;
+		row->records = look->records;
+	}
+}
+
+/* Why the file is still there. */
+static const char *
+held_by(const Listed *listed, uint64 file, const FileRow *row)
+{
+	if (file >= listed->active)
+		return "active";
+	if (!row->looked)
+		return "damage";
+	if (row->held != QC_LIVE_NOT)
+		return qc_live_name(row->held);
+	return qlog_backup_runs() ? "base backup" : "reclaim";
 }
 
 static const char *
@@ -230,19 +312,20 @@ put_file(ReturnSetInfo *result, const Listed *listed, uint64 file, const FileRow
 	values[0] = PointerGetDatum(cstring_to_text_with_len(listed->queue, listed->queue_len));
 	values[1] = CStringGetTextDatum(row->path);
 	values[2] = Int64GetDatum((int64) row->size);
-	nulls[3] = true;			/* nothing counts what is still needed of a file */
+	nulls[3] = !row->looked;
+	values[3] = Int64GetDatum((int64) row->live_bytes);
 	nulls[4] = row->records < 0;
 	values[4] = Int64GetDatum(row->records);
 	instant(&values[5], &nulls[5], row->oldest);
 	instant(&values[6], &nulls[6], newest);
 	values[7] = CStringGetTextDatum(state_of(listed, file));
-	nulls[8] = true;			/* nothing is taken away, so nothing holds it back */
+	values[8] = CStringGetTextDatum(held_by(listed, file, row));
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 /* The files of one log.  A file ends where the next one begins, the active one with the queue's last push. */
 static void
-put_log(ReturnSetInfo *result, const Listed *listed)
+put_log(ReturnSetInfo *result, QcLook *look, const Listed *listed)
 {
 	FileIds		files = list_files(listed->log);
 	FileRow		row = {0};
@@ -257,6 +340,8 @@ put_log(ReturnSetInfo *result, const Listed *listed)
 		if (i + 1 < files.n)
 			look_at_file(listed->log, files.ids[i + 1], &next);
 		if (row.found)
+			look_through(look, listed, files.ids[i], &row);
+		if (row.found)
 			put_file(result, listed, files.ids[i], &row,
 					 files.ids[i] == listed->active ? listed->last_push : next.oldest);
 		row = next;
@@ -265,16 +350,31 @@ put_log(ReturnSetInfo *result, const Listed *listed)
 		pfree(files.ids);
 }
 
+/* What is in the buffer belongs to the files. */
+static void
+write_out(void)
+{
+	uint64		seq;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	seq = qlog_state->seq;
+	LWLockRelease(&qlog_shared->state_lock);
+	qlog_write(seq);
+}
+
 Datum
 qlog_files_view(PG_FUNCTION_ARGS)
 {
+	QcLook	   *look;
 	Listed	   *logs;
 	uint32		n;
 
 	qlog_enter_read("qlog_files");
 	InitMaterializedSRF(fcinfo, 0);
+	write_out();
+	look = make_look();
 	logs = collect(&n);
 	for (uint32 i = 0; i < n; i++)
-		put_log((ReturnSetInfo *) fcinfo->resultinfo, &logs[i]);
+		put_log((ReturnSetInfo *) fcinfo->resultinfo, look, &logs[i]);
 	return (Datum) 0;
 }

@@ -36,7 +36,7 @@ record_at(uint64_t partition, uint64_t first, uint64_t end, int64_t created_at)
 {
 	uint8_t		encoded[QC_IDX_HEADER_SIZE + QC_IDX_ENTRY_SIZE];
 	QcIdxEntry	entry = {partition, first, end, created_at, 32 + nentries * 100, (uint32_t) (end - first),
-	96};
+		96};
 
 	qc_idx_encode(encoded, 1, 1000, &entry, 1);
 	memcpy(entries + nentries++ * QC_IDX_ENTRY_SIZE, encoded + QC_IDX_HEADER_SIZE, QC_IDX_ENTRY_SIZE);
@@ -167,7 +167,7 @@ static void
 test_lanes(void)
 {
 	QcDead		dead = {.lease = 7, .group = QC_DEFAULT_GROUP, .partition = 101, .position = 0, .attempt = 1,
-	.lane = LANE, .cause = QC_DEAD_REJECTED};
+		.lane = LANE, .cause = QC_DEAD_REJECTED};
 
 	begin();
 	machine_partition(&m, 1, LANE, "", QC_LANE_DEAD);

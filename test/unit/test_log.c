@@ -464,6 +464,80 @@ test_removal_cut_short(void)
 	CHECK(whole > 3 && gone > 3);
 }
 
+/* ---- closing early, listing ---- */
+
+static void
+make_ahead(uint64_t file, uint64_t size)
+{
+	QcExtend	extend = {.log = 1, .file = file, .to = size, .create = true};
+
+	CHECK_U64(qc_log_extend_io(&hand.files, &extend, &err), QC_OK);
+	qc_log_extended(st, &extend, SMALL);
+}
+
+/* The active file is closed only when there is a next one, something stands in it, and promises do not need its rest. */
+static void
+test_seal(void)
+{
+	QcPlace		place;
+
+	begin(91);
+	CHECK(!qc_log_seal(st, the_log(), SMALL));
+	CHECK(promise(100, 100, SMALL));
+	place = qc_log_place(st, the_log(), 100, SMALL);
+	CHECK_U64(place.file, 1);
+	CHECK(!qc_log_seal(st, the_log(), SMALL));
+	CHECK(promise(SMALL - 100, 60000, SMALL));
+	if (!CHECK_U64(the_log()->last_file, 2))
+		return;
+
+	/* All of it fits into the next file. */
+	CHECK(qc_log_seal(st, the_log(), SMALL));
+	CHECK_U64(the_log()->file, 2);
+	CHECK_U64(the_log()->tail, QC_FILE_HEADER_SIZE);
+	CHECK_U64(the_log()->allocated, the_log()->last_allocated);
+	CHECK(!qc_log_seal(st, the_log(), SMALL));
+	place = qc_log_place(st, the_log(), 60000, SMALL);
+	CHECK_U64(place.file, 2);
+	CHECK_U64(place.position, QC_FILE_HEADER_SIZE);
+	CHECK(place.rolled);
+
+	/* What is promised fits here, and not into a next file of this size. */
+	make_ahead(3, 70000);
+	CHECK(!qc_log_seal(st, the_log(), SMALL));
+	qc_log_uncredit(st, the_log(), the_log()->credit - 60000);
+	CHECK(qc_log_seal(st, the_log(), SMALL));
+	CHECK_U64(the_log()->file, 3);
+	end();
+}
+
+/* Every log once, in pieces, while others come and go. */
+static void
+test_ids(void)
+{
+	uint64_t	ids[7];
+	uint32_t	at = 0;
+	uint32_t	n;
+	uint32_t	seen = 0;
+	bool		found[101] = {false};
+
+	begin(92);
+	for (uint64_t id = 2; id <= 100; id++)
+		CHECK(qc_log_add(st, id, 1, QC_FILE_HEADER_SIZE, HAND_ALLOCATED, false) != NULL);
+	while ((n = qc_log_ids(st, &at, ids, 7)) > 0)
+	{
+		CHECK(n <= 7);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			CHECK(ids[i] >= 1 && ids[i] <= 100 && !found[ids[i]]);
+			found[ids[i]] = true;
+			seen++;
+		}
+	}
+	CHECK_U64(seen, 100);
+	end();
+}
+
 int
 main(void)
 {
@@ -476,5 +550,7 @@ main(void)
 	UNIT_RUN(test_created_logs_survive);
 	UNIT_RUN(test_creation_fails_anywhere);
 	UNIT_RUN(test_removal_cut_short);
+	UNIT_RUN(test_seal);
+	UNIT_RUN(test_ids);
 	return unit_end();
 }
