@@ -210,7 +210,8 @@ foreach my $point (qw(checkpoint-before-apply checkpoint-after-apply))
 	$node->sql(q{select queue_push('half', i::text) from generate_series(1, 5) i});
 	my $id = $node->sql(q{select log_id from qlog_queues where queue = 'half'});
 
-	# The first checkpoint behind the drop, or a later one.
+	# The first checkpoint behind the drop, or a later one; so none may be due before it.
+	$node->poll_sql('select checkpoint_seq = durable_seq from qlog_stat_log');
 	killed_at($point, q{select queue_drop('half')}, 1);
 	is(queues(), '', "a drop killed at $point: the queue is gone");
 	$node->sql(q{select queue_push('other', '1')});
