@@ -224,7 +224,7 @@ note_look(QcReclaimPass *pass, QcFileSeen *known)
 {
 	const QcLook *look = &pass->look;
 	int64_t		now = qc_reclaim_clock(pass->r);
-	uint64_t	last = 0;
+	uint64_t last = 0;
 
 	if (known->looked_at == 0 || known->live_bytes != look->live_bytes)
 		known->died_at = now;
@@ -242,6 +242,7 @@ note_look(QcReclaimPass *pass, QcFileSeen *known)
 		if (look->answers[i] == QC_LIVE_NOT || entry.position < last)
 			continue;
 		last = entry.position;
+
 		memcpy(known->witness, at, sizeof(known->witness));
 	}
 }
@@ -418,6 +419,7 @@ view_log(QcReclaim *r, uint64_t id, QcLogView *view)
 		view->last_file = log->last_file;
 		view->deaths = log->deaths;
 		view->first_file = log->first_file;
+		view->seq = r->st->seq;
 		view->shared = r->st->shards > 0;
 	}
 	qc_reclaim_unlock(r);
@@ -454,6 +456,8 @@ consider_files(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, cons
 		status = qc_reclaim_file(seen, files[i], &known, err);
 		if (status != QC_OK)
 			return status;
+		if (known->closed_by == 0)
+			known->closed_by = view->seq;
 		if (!is_known(pass, known))
 		{
 			if (!budget_left(pass) ||

@@ -76,6 +76,7 @@ typedef struct QcFileSeen
 	uint64_t	file;
 	uint64_t	size;
 	uint64_t	live_bytes;
+	uint64_t	closed_by;		/* entries in it end at or below this seq; 0 = not known */
 	int64_t		looked_at;		/* monotonic microseconds; 0 = never */
 	int64_t		died_at;		/* when something was last seen to have died in it */
 	bool		dead;			/* nothing in it is needed */
@@ -138,6 +139,7 @@ typedef struct QcReclaimReport
 	uint32_t	shortened;
 	uint32_t	sealed;
 	uint32_t	bad;			/* files that could not be looked at or copied */
+	uint32_t	held;			/* files that could go but for the floor */
 	uint64_t	freed;			/* bytes */
 	bool		more;			/* the budget has ended the pass, or something had to wait */
 } QcReclaimReport;

@@ -72,12 +72,9 @@ take_moment(QcReclaim *r)
 	return moment;
 }
 
-/*
- * Are all entries of a closed file at or below the floor?	They are when the first record of a later file is.  The floor may be that of
- * an old snapshot.
- */
+/* Is the first record of the next file at or below the floor?	Then all of this one are. */
 static bool
-is_below(QcReclaim *r, const QcReclaimFile *file, const Moment *moment)
+next_is_below(QcReclaim *r, const QcReclaimFile *file, uint64_t floor)
 {
 	uint64_t   *files;
 	uint64_t	next = 0;
@@ -85,8 +82,6 @@ is_below(QcReclaim *r, const QcReclaimFile *file, const Moment *moment)
 	QcScan		scan;
 	bool		below = false;
 
-	if (moment->seq <= moment->floor)
-		return true;
 	if (qc_dir_files(r->cache->files->io, r->cache->files->layout, file->log, &files, &n, NULL) != QC_OK)
 		return false;
 	for (uint32_t i = 0; i < n && next == 0; i++)
@@ -96,9 +91,25 @@ is_below(QcReclaim *r, const QcReclaimFile *file, const Moment *moment)
 	if (next == 0 ||
 		qc_scan_begin(&scan, r->cache->files, file->log, next, QC_FILE_HEADER_SIZE, NULL) != QC_OK)
 		return false;
-	below = qc_scan_next(&scan, NULL) == QC_OK && scan.record.seq <= moment->floor;
+	below = qc_scan_next(&scan, NULL) == QC_OK && scan.record.seq <= floor;
 	qc_scan_end(&scan);
 	return below;
+}
+
+/* Are all entries of a closed file at or below the floor, which may be that of an old snapshot? */
+static bool
+is_below(QcReclaimPass *pass, const QcReclaimFile *file, const Moment *moment)
+{
+	QcLogSeen  *seen = qc_reclaim_log(pass->r, file->log);
+	QcFileSeen *known;
+
+	if (moment->seq <= moment->floor ||
+		(seen != NULL && qc_reclaim_file(seen, file->file, &known, NULL) == QC_OK &&
+		 known->closed_by != 0 && known->closed_by <= moment->floor) ||
+		next_is_below(pass->r, file, moment->floor))
+		return true;
+	pass->report->held++;
+	return false;
 }
 
 /* ---- deleting ---- */
@@ -173,7 +184,7 @@ delete_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
 
 		if (!qc_reclaim_goes_on(pass, "deleting", i, dead->n))
 			break;
-		if (is_below(pass->r, file, moment) && is_dead_still(pass, file, err))
+		if (is_below(pass, file, moment) && is_dead_still(pass, file, err))
 			batch[n++] = *file;
 		else
 			postpone(pass, file->log);
@@ -199,7 +210,7 @@ shorten_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
 	{
 		const QcReclaimFile *file = &pass->zeros.files[i];
 
-		if (!is_below(r, file, moment) || !r->hooks.keep_out(r->hooks.context))
+		if (!is_below(pass, file, moment) || !r->hooks.keep_out(r->hooks.context))
 		{
 			postpone(pass, file->log);
 			continue;
@@ -296,7 +307,7 @@ publish_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcErro
 
 		if (copies[i].file == 0)
 			continue;
-		if (status == QC_OK && is_below(pass->r, file, moment))
+		if (status == QC_OK && is_below(pass, file, moment))
 			status = publish(pass, &copies[i], moment, err);
 		else
 		{

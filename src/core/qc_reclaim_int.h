@@ -39,6 +39,7 @@ typedef struct QcLogView
 	uint64_t	last_file;
 	uint64_t	deaths;
 	uint64_t	first_file;
+	uint64_t	seq;			/* of the state then */
 	bool		shared;			/* by several queues */
 } QcLogView;
 

@@ -1,6 +1,6 @@
 /*
  * qlog_floor.c
- *		The floor.
+ *		The file FLOOR.
  */
 #include "qlog_floor.h"
 
@@ -8,17 +8,6 @@
 #include "qlog_shmem.h"
 
 #include "../core/qc_dir.h"
-
-uint64
-qlog_floor(void)
-{
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->checkpoint_seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	return seq;
-}
 
 QcStatus
 qlog_floor_raise(uint64 seq, QcError *err)

@@ -201,7 +201,7 @@ remove_logs(QlogWorker *worker)
 
 	qc_error_clear(&err);
 	if (batch.nremoved > 0 &&
-		qlog_floor_raise(qlog_floor(), &err) != QC_OK)
+		qlog_floor_raise(qlog_start_floor(), &err) != QC_OK)
 	{
 		qlog_worker_error(worker, &err, "could not remove the logs of dropped queues");
 		return;

@@ -21,6 +21,7 @@
 #include "qlog_gone.h"
 #include "qlog_guc.h"
 #include "qlog_report.h"
+#include "qlog_snapshot.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_reclaim.h"
@@ -100,7 +101,7 @@ static uint64_t
 floor_now(void *context)
 {
 	(void) context;
-	return qlog_floor();
+	return qlog_start_floor();
 }
 
 static QcStatus
@@ -128,7 +129,7 @@ static QcStatus
 extend(void *context, const QcExtend *what, QcError *err)
 {
 	(void) context;
-	return qlog_extend(what, err);
+	return qlog_extend(what, true, err);
 }
 
 static void
@@ -230,6 +231,8 @@ pass(QcReclaim *reclaim, uint32 growth)
 	else if (result.bad == 0)
 		qlog_worker_error(self, NULL, NULL);
 	progress->phase[0] = '\0';
+	if (result.held > 0)
+		qlog_snapshot_wish();
 	if (result.deleted + result.rewritten > 0)
 	{
 		qlog_gone_wake();
@@ -240,7 +243,7 @@ pass(QcReclaim *reclaim, uint32 growth)
 	self->passes++;
 	self->last_pass_us = qlog_monotonic() - began;
 	self->last_pass_at = GetCurrentTimestamp();
-	return result.more && result.bad == 0;
+	return result.more && result.bad == 0 && result.held == 0;
 }
 
 /* Sleep for the whole time, whatever sets the latch; a reload may change it. */

@@ -167,6 +167,7 @@ test_snapshot(void)
 	rec.snapshot = 14;
 	CHECK_U64(reclaiming_pass(), QC_OK);
 	CHECK_U64(rec.report.deleted, 0);
+	CHECK(rec.report.held > 0);
 	CHECK(rec.report.more);
 	rec.snapshot = 15;
 	CHECK_U64(reclaiming_pass(), QC_OK);
