@@ -68,6 +68,15 @@ catalog(SimConfig *c)
 	c->checkpoint = 40;
 }
 
+/* ... in logs that they share. */
+static void
+shared(SimConfig *c)
+{
+	c->names = SIM_NAMES_MAX;
+	c->catalog = 10;
+	c->shards = 2;
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -134,6 +143,7 @@ const SimScenario sim_scenarios[] = {
 	{"life-unguarded", "... joint commits that guard themselves", 5, unguarded, run_life, 0},
 	{"life-several", "... in several logs at once", 6, several, run_life, 0},
 	{"life-catalog", "... with queues that come and go", 6, catalog, run_life, 0},
+	{"life-shared", "... that come and go in shared logs", 6, shared, run_life, 0},
 	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
 	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
@@ -142,6 +152,7 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-referenced", "... decided by the WAL, which refers to the logs", 6, referenced, run_sweep, 0},
 	{"sweep-several", "... in several logs at once", 7, several, run_sweep, 0},
 	{"sweep-catalog", "... with queues that come and go", 6, catalog, run_sweep, 0},
+	{"sweep-shared", "... that come and go in shared logs", 6, shared, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
 	{"damage-queue", "a byte of a queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, NULL, run_damage, SIM_DAMAGE_SYSTEM},

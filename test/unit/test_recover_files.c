@@ -259,9 +259,78 @@ test_retiring_raises_the_floor(void)
 	}
 }
 
+/* A log file with this one message, of partition 101, and no room behind it. */
+static void
+put_file(uint64_t file, uint64_t seq, uint64_t position)
+{
+	uint8_t		bytes[QC_FILE_HEADER_SIZE + HAND_RECORD_MAX];
+	QcFileHeader header = {file, seq};
+	char		path[QC_PATH_MAX];
+	size_t		size = hand_message(&hand, bytes + QC_FILE_HEADER_SIZE, true, seq, 101, position, 1);
+
+	qc_file_header_encode(bytes, &header);
+	qc_path_file(path, hand.files.layout, 1, file, "qlog");
+	hand_make_file(&hand, path, bytes, QC_FILE_HEADER_SIZE + size);
+}
+
+/* Eight digits do not suffice any more: files are ordered by number, not by name, over the border as anywhere. */
+static void
+test_ninth_digit(void)
+{
+	fixture_begin();
+	qc_files_close(&hand.files);
+	CHECK_U64(hand.io->unlink(hand.io->context, "qlog/q1/r00000001.qlog"), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		put_file(99999998 + i, 3 + i, i);
+	CHECK(hand_size(&hand, "qlog/q1/r99999999.qlog") != UINT64_MAX);
+	CHECK(hand_size(&hand, "qlog/q1/r100000000.qlog") != UINT64_MAX);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		CHECK_U64(run.r.end, 8);
+		CHECK_U64(qc_log_by_id(run.st, 1)->file, 100000002);
+		expect_positions(&run, 1, 5, 5);
+		expect_readable(&run, 1, 0, 5);
+		expect_stable(NULL);
+	}
+	fixture_end();
+}
+
+/* Ten thousand files in one log: no more are open at a time than anywhere, and each is found without asking all. */
+static void
+test_ten_thousand_files(void)
+{
+	static const uint64_t files = 10000;
+	Rows		rows = {0};
+	RunOptions	options = {.rows = &rows, .index_bytes = 65536};
+
+	fixture_begin();
+	qc_files_close(&hand.files);
+	CHECK_U64(hand.io->unlink(hand.io->context, "qlog/q1/r00000001.qlog"), 0);
+	for (uint64_t i = 0; i < files; i++)
+		put_file(1 + i, 3 + i, i);
+	if (run_ok(&run, &hand, &server, &(RunOptions) {.index_bytes = 65536}))
+	{
+		CHECK(sim_disk_handles(hand.disk) <= 2 * QC_FILES_MAX);
+		expect_positions(&run, 1, files, files);
+		rows_take(&rows, run.st);
+		run_end(&run);
+		if (run_ok(&run, &hand, &server, &options))
+		{
+			CHECK_U64(run.r.replayed, 0);
+			for (uint64_t position = 3; position < files; position += 1999)
+				expect_readable(&run, 1, position, position + 1);
+			CHECK(sim_disk_handles(hand.disk) <= 2 * QC_FILES_MAX);
+		}
+	}
+	rows_free(&rows);
+	fixture_end();
+}
+
 int
 main(void)
 {
+	UNIT_RUN(test_ninth_digit);
+	UNIT_RUN(test_ten_thousand_files);
 	UNIT_RUN(test_unsynced_after_kill);
 	UNIT_RUN(test_log_ends_below_durable);
 	UNIT_RUN(test_empty_file_between);
