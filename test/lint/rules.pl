@@ -368,40 +368,46 @@ rule('no return or goto out of PG_TRY',
 		grep { !$spec{ base($_) =~ s/\.out$//r } } grep { m{^test/isolation/expected/} } @tracked);
 }
 
-# test/CASES.md names tests as `file::words of it`; both must be there. It has a row for each case of our collection that this
-# version can meet, and each row says something.
+# test/CASES.md and doc/features.md name tests as `file::words of it`; both must be there. There is a row for each case of our
+# collection that this version can meet, and for each feature, and each row says something.
 {
-	my (@found, @rows, %seen);
-	my %cases = (A => '1-24 38 40-60', C => '2 4-13 16-20 25-35 46 49 54-60', Q => '1-3 5-8 10 11 13-15 17-25 27 29 30 32-39 42-47 49-53 55-60 63-71');
-	each_line(text_of('test/CASES.md'), sub {
-		my ($line, $number) = @_;
-		while ($line =~ /`([\w.\/-]+)::([^`]+)`/g)
-		{
-			my ($file, $words) = ($1, $2);
-			$file = "test/$file" unless -e $file;
-			push @found, "test/CASES.md:$number: $file does not say '$words'"
-			  unless -f $file && index(text_of($file), $words) >= 0;
-		}
-		while ($line =~ /`([\w\/]+\.(?:c|h|pl|sql|spec|py))`/g)
-		{
-			push @found, "test/CASES.md:$number: there is no $1" unless grep { -f "$_$1" } '', 'test/', 'src/';
-		}
-		my @cells = $line =~ /^\|/ ? map { s/^\s+|\s+$//gr } split /\|/, $line : ();
-		push @rows, "test/CASES.md:$number: nothing is said" if @cells && $cells[1] !~ /^-/ && ($cells[2] // '') . ($cells[3] // '') ne ''
-		  && (($cells[2] // '') eq '' || ($cells[3] // '') eq '');
-		$seen{$_} = 1 foreach @cells ? $cells[1] =~ /\b([ACQ]\d+)\b/g : ();
-	});
-	foreach my $kind (sort keys %cases)
+	my %wanted = (
+		'test/CASES.md' => { A => '1-24 38 40-60', C => '2 4-13 16-20 25-35 46 49 54-60', Q => '1-3 5-8 10 11 13-15 17-25 27 29 30 32-39 42-47 49-53 55-60 63-71' },
+		'doc/features.md' => { 'S3-' => '01-50', 'S4-' => '01-34' });
+
+	foreach my $page (sort keys %wanted)
 	{
-		foreach my $range (split ' ', $cases{$kind})
+		my (@found, @rows, %seen);
+		each_line(text_of($page), sub {
+			my ($line, $number) = @_;
+			while ($line =~ /`([\w.\/-]+)::([^`]+)`/g)
+			{
+				my ($file, $words) = ($1, $2);
+				$file = "test/$file" unless -e $file;
+				push @found, "$page:$number: $file does not say '$words'"
+				  unless -f $file && index(text_of($file), $words) >= 0;
+			}
+			while ($line =~ /`([\w\/]+\.(?:c|h|pl|sql|spec|py))`/g)
+			{
+				push @found, "$page:$number: there is no $1" unless grep { -f "$_$1" } '', 'test/', 'src/';
+			}
+			my @cells = $line =~ /^\|/ ? map { s/^\s+|\s+$//gr } split /\|/, $line : ();
+			push @rows, "$page:$number: nothing is said" if @cells && $cells[1] !~ /^-/ && ($cells[2] // '') . ($cells[3] // '') ne ''
+			  && (($cells[2] // '') eq '' || ($cells[3] // '') eq '');
+			$seen{$_} = 1 foreach @cells ? $cells[1] =~ /\b([ACQ]\d+|S[34]-\d+)\b/g : ();
+		});
+		foreach my $kind (sort keys %{ $wanted{$page} })
 		{
-			my ($from, $to) = split /-/, $range;
-			push @rows, map { "test/CASES.md: there is no row for $_" }
-			  grep { !$seen{$_} } map { "$kind$_" } $from .. ($to // $from);
+			foreach my $range (split ' ', $wanted{$page}{$kind})
+			{
+				my ($from, $to) = split /-/, $range;
+				push @rows, map { "$page: there is no row for $_" }
+				  grep { !$seen{$_} } map { "$kind$_" } $from .. ($to // $from);
+			}
 		}
+		rule("$page has a row for each case", @rows);
+		rule("each test that $page names is there", @found);
 	}
-	rule('test/CASES.md has a row for each case', @rows);
-	rule('each test that test/CASES.md names is there', @found);
 }
 
 # Errors: what is raised is what the contract and the COMMENTs say.
