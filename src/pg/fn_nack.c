@@ -311,16 +311,17 @@ queue_renew(PG_FUNCTION_ARGS)
 {
 	Answer		answer = {0};
 	QlogLease	lease;
-	int64		lease_us;
+	int64		lease_us = 0;
 
 	qlog_enter("queue_renew()");
 	qlog_require(fcinfo, ARG_LEASE_ID, "lease_id");
+	if (!PG_ARGISNULL(ARG_LEASE))
+		lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
 	answer.lease = answer.renew.lease = qlog_lease_id(PG_GETARG_DATUM(ARG_LEASE_ID));
 	if (!qlog_lease_look(answer.lease, false, &lease))
 		PG_RETURN_NULL();
-	lease_us = lease.queue.options.value[QC_OPT_LEASE];
-	if (!PG_ARGISNULL(ARG_LEASE))
-		lease_us = qlog_lease_us(PG_GETARG_INTERVAL_P(ARG_LEASE));
+	if (PG_ARGISNULL(ARG_LEASE))
+		lease_us = lease.queue.options.value[QC_OPT_LEASE];
 	answer.renew.lease_us = (uint64) lease_us;
 	if (!submit(&answer, qc_effect_size(QC_EFFECT_RENEW, &answer.renew, 0), choose_renew))
 		PG_RETURN_NULL();
