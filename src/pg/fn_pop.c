@@ -524,13 +524,15 @@ put_rows(FunctionCallInfo fcinfo, Pop *pop, uint8 *ids, QlogUnread *unread)
 		CHECK_FOR_INTERRUPTS();
 		if (name->partition != spot.partition)
 			name++;
-		if (qlog_unread_before(unread, &spot))
+		if (qlog_unread_skips(unread, &spot))
 			continue;
 		if (qlog_fetch_try(&spot, &message, &created_at, &err) != QC_OK)
 		{
 			qlog_unread_note(unread, &pop->queue, &spot, &err);
 			continue;
 		}
+		if (qlog_unread_passes(unread, &spot))
+			continue;
 		caller = MemoryContextSwitchTo(row);
 		memcpy(ids + (size_t) n * QC_ID_SIZE, message.id, QC_ID_SIZE);
 		qlog_message_row(&spot, &message, created_at, (QlogName) {name->text, name->len}, values,

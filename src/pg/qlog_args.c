@@ -70,15 +70,6 @@ qlog_arg_invalid(const char *argument, const char *detail)
 			 errdetail_internal("%s", detail)));
 }
 
-void
-qlog_unsupported(const char *what, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("%s is not supported by this version of qlog", what),
-			 errhint("%s", hint)));
-}
-
 /* Raise what is wrong with a name. */
 static void
 refuse_name(QcNameFault fault, const char *what)

@@ -52,9 +52,6 @@ qlog_require(FunctionCallInfo fcinfo, int n, const char *argument)
 /* 22023 for a value that an argument does not take. detail: a whole sentence. */
 extern void qlog_arg_invalid(const char *argument, const char *detail) pg_attribute_noreturn();
 
-/* 0A000: this part of the contract is not there.	what: "delayed delivery"; hint: what to do without it. */
-extern void qlog_unsupported(const char *what, const char *hint) pg_attribute_noreturn();
-
 /*
  * Name of a queue or partition out of a text datum, detoasted into the current context when it must be.	Only a
  * partition's may be empty.	 42602 empty or control characters, 42622 too long, 42939

@@ -22,35 +22,43 @@ typedef struct GiveBack
 	const QlogUnread *unread;
 } GiveBack;
 
+/* Is this the first one of an ordered partition? */
+static bool
+begins_ordered(const QlogUnread *unread, const QlogQueue *queue, uint64 partition)
+{
+	return partition != unread->ordered &&
+		(partition != queue->default_partition || queue->options.value[QC_OPT_ORDERED] != 0);
+}
+
 void
 qlog_unread_note(QlogUnread *unread, const QlogQueue *queue, const QlogSpot *spot,
 				 const QcError *err)
 {
-	bool		ordered = spot->partition != queue->default_partition ||
-		queue->options.value[QC_OPT_ORDERED] != 0;
+	QlogUnreadItem item = {.partition = spot->partition, .position = spot->position,
+		.ordered = begins_ordered(unread, queue, spot->partition)};
 
 	if (!qlog_fetch_lost(err->code))
 		qlog_report(ERROR, err, "could not read a message");
-	if (unread->n++ == 0)
+	if (unread->n == 0)
 		unread->err = *err;
 	unread->attempt = Max(unread->attempt, spot->attempt);
-	if (ordered)
+	if (item.ordered)
+	{
+		unread->nordered++;
 		unread->ordered = spot->partition;
+		unread->passed = false;
+	}
 	if (unread->items == NULL)
 	{
-		unread->maxitems = ITEMS_FIRST;
-		unread->items = palloc(unread->maxitems * sizeof(QcNackItem));
+		unread->max = ITEMS_FIRST;
+		unread->items = palloc(unread->max * sizeof(QlogUnreadItem));
 	}
-	else if (unread->nitems == unread->maxitems)
+	else if (unread->n == unread->max)
 	{
-		unread->maxitems *= 2;
-		unread->items = repalloc(unread->items, unread->maxitems * sizeof(QcNackItem));
+		unread->max *= 2;
+		unread->items = repalloc(unread->items, unread->max * sizeof(QlogUnreadItem));
 	}
-	unread->items[unread->nitems++] = (QcNackItem)
-	{
-		.partition = spot->partition, .first = spot->position,
-		.count = ordered ? QC_NACK_REST : 1
-	};
+	unread->items[unread->n++] = item;
 }
 
 /*
@@ -67,19 +75,30 @@ delay_us(const QlogUnread *unread, const QcOptions *options)
 	return (uint64) Min(most, (int64) WAIT_US << Min(unread->attempt - 1, DOUBLINGS_MAX));
 }
 
-/* QlogChoose */
+/* QlogChoose: each of them, which is charged, and then what stands behind them in ordered partitions. */
 static bool
 choose(void *context, QcSmallPlan *small)
 {
 	const GiveBack *give = context;
+	const QlogUnread *unread = give->unread;
 	QcWriter	w;
 
 	if (qc_lease_by_id(qlog_state, give->nack.lease) == NULL)
 		return false;
 	w = qc_plan_small_writer(small);
-	qc_effect_put(&w, QC_EFFECT_NACK, &give->nack, give->unread->nitems);
-	for (uint32 i = 0; i < give->unread->nitems; i++)
-		qc_effect_put_item(&w, QC_EFFECT_NACK, &give->unread->items[i]);
+	qc_effect_put(&w, QC_EFFECT_NACK, &give->nack, unread->n + unread->nordered);
+	for (uint32 pass = 0; pass < 2; pass++)
+	{
+		for (uint32 i = 0; i < unread->n; i++)
+		{
+			const QlogUnreadItem *item = &unread->items[i];
+			QcNackItem	range = {.partition = item->partition, .first = item->position,
+				.count = pass == 0 ? 1 : QC_NACK_REST};
+
+			if (pass == 0 || item->ordered)
+				qc_effect_put_item(&w, QC_EFFECT_NACK, &range);
+		}
+	}
 	qc_plan_small_done(small, &w, 1);
 	return true;
 }
@@ -89,7 +108,7 @@ qlog_unread_give_back(QlogUnread *unread, const QlogQueue *queue, uint64 lease)
 {
 	GiveBack	give = {.nack = {.lease = lease, .delay_us = delay_us(unread, &queue->options)},
 		.unread = unread};
-	size_t		size = qc_effect_size(QC_EFFECT_NACK, &give.nack, unread->nitems);
+	size_t		size = qc_effect_size(QC_EFFECT_NACK, &give.nack, unread->n + unread->nordered);
 	QcSmallPlan *small = palloc(sizeof(QcSmallPlan));
 	uint64		seq;
 

@@ -84,10 +84,13 @@ fill('first', '"retry_limit": 1', 3, q{, 'p'});
 fill('auto', '"retry_limit": 1', 3);
 fill('patient', '"retry_limit": -1', 3);
 fill('standing', '"retry_limit": -1', 2, q{, 'p'});
+$node->sql(q{select queue_create('record', '{"retry_limit": 1, "compression_level": 0}');
+	select count(*) from queue_push_batch('record', array['"record 1"', '"record 2"', '"record 3"'], array['p', 'p', 'p']);});
+$node->sql(q{select count(queue_push('record', n, 'p')) from unnest(array['"record 4"', '"record 5"']) n});
 fill('dropped', '"retry_limit": 0, "dead_letters": false', 2);
 fill('lanes', '"retry_limit": 1', 2, q{, 'p1'});
 $node->sql(q{select queue_push('lanes', '"other"', 'p2')});
-damage('compete 3', 'order 3', 'option 2', 'bytes 1', 'first 1', 'auto 2', 'patient 1', 'standing 1', 'dropped 1', 'lanes 1');
+damage('compete 3', 'order 3', 'option 2', 'bytes 1', 'first 1', 'auto 2', 'patient 1', 'standing 1', 'dropped 1', 'lanes 1', 'record 2');
 
 # Consumers compete: the others are delivered, at their first attempt, and stay with the consumer.
 is(pop_of('compete'), 'compete 1 1, compete 2 1, compete 4 1, compete 5 1 WARNING XX001', 'left out of a batch, with a warning');
@@ -117,6 +120,12 @@ foreach my $queue ('order', 'option')
 is(pop_of('first'), 'ERROR XX001', 'the first one of a partition') for 1 .. 2;
 $node->poll_sql("select dead = 1 from qlog_stat_queues where queue = 'first'");
 is(pop_of('first'), 'first 2 1, first 3 1', 'then the others');
+
+# A record of several messages, in order: all of them are charged, so a batch is through with them together.
+is(pop_of('record'), 'ERROR XX001', 'a whole record: an error') for 1 .. 2;
+$node->poll_sql("select dead = 3 from qlog_stat_queues where queue = 'record'");
+is(letters('record'), join(', ', map { "$_ 2 lost true" } 0 .. 2), 'a whole record: three letters');
+is(pop_of('record'), 'record 4 1, record 5 1', 'a whole record: those behind it, at their first attempt');
 
 # Under a limit of bytes, where messages are read before they are leased; acknowledged by the pop; over partitions.
 is(pop_of('bytes', '10, max_bytes => 10000'), 'bytes 2 1, bytes 3 1 WARNING XX001', 'max_bytes: left out');
