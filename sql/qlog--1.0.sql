@@ -304,6 +304,36 @@ CREATE VIEW qlog_stat_progress_reclaim AS SELECT * FROM qlog_stat_progress_recla
 COMMENT ON VIEW qlog_stat_progress_reclaim IS
 'The pass of the reclaim worker that is running, no row when none is: looking (files looked at, and how many the pass looks at), copying, deleting (files done, and how many there are), since when. The last pass: qlog_stat_workers.';
 
+-- Damage
+
+CREATE FUNCTION qlog_verify(queue text DEFAULT NULL, deep boolean DEFAULT false, OUT queue text, OUT file text, OUT "position" bigint, OUT bytes bigint,
+                            OUT partition text, OUT first_position bigint, OUT messages bigint, OUT finding text) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_verify' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
+COMMENT ON FUNCTION qlog_verify(text, boolean) IS
+'Reads the log files of a queue, or (NULL) those of all queues of this database, the system log and the snapshots, and returns one row for each thing that is wrong; none = all is well. Every record is checked by its checksum; deep: true also decodes every message and looks for messages that the queue should have and no file has. file, position, bytes: a damaged place; partition, first_position, messages: messages that cannot be read; finding: what is wrong. Changes nothing; qlog_stat_progress_verify shows how far it is. For members of pg_monitor. Errors: 42704 no such queue, 58030 a file cannot be read, 57P03 still recovering, XX001 out of service.';
+
+CREATE FUNCTION qlog_repair(queue text, dry_run boolean DEFAULT true, OUT queue text, OUT file text, OUT "position" bigint, OUT bytes bigint,
+                            OUT partition text, OUT first_position bigint, OUT messages bigint, OUT action text) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_repair' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
+COMMENT ON FUNCTION qlog_repair(text, boolean) IS
+'Brings a damaged queue back into service, giving up the messages that cannot be read: one row for each damaged place and each run of lost messages. dry_run (the default, and NULL): only says what would be done. Damaged bytes are kept beside the file as *.bad.POSITION. What is done stays done when the transaction is rolled back. Waits while a base backup runs. For superusers. Errors: 42704 no such queue, 22004 NULL queue, 53100 or 53200 no room for what is logged, 58030 a file cannot be read or written, 25006 read-only.';
+
+CREATE FUNCTION qlog_stat_progress_verify(OUT pid int, OUT what text, OUT file text, OUT files_done bigint, OUT files_total bigint,
+                                          OUT bytes_done bigint, OUT bytes_total bigint, OUT findings bigint, OUT started_at timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_stat_progress_verify' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 2;
+COMMENT ON FUNCTION qlog_stat_progress_verify() IS 'Rows of the view qlog_stat_progress_verify.';
+CREATE VIEW qlog_stat_progress_verify AS SELECT * FROM qlog_stat_progress_verify();
+COMMENT ON VIEW qlog_stat_progress_verify IS
+'Each qlog_verify and qlog_repair that runs: process, verify or repair, the file it reads, files and bytes read and in all, findings so far, when it began.';
+
+CREATE FUNCTION qlog_damage(OUT queue text, OUT file text, OUT "position" bigint, OUT bytes bigint, OUT finding text, OUT needed boolean,
+                            OUT out_of_service boolean, OUT found_at timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'qlog_damage' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 2;
+COMMENT ON FUNCTION qlog_damage() IS 'Rows of the view qlog_damage.';
+CREATE VIEW qlog_damage AS SELECT * FROM qlog_damage();
+COMMENT ON VIEW qlog_damage IS
+'Damaged places of log files that the scrub worker has found since the server started, and the first one of each queue that is out of service: queue (NULL when several share the log, or for the system log), file, byte, length (NULL = not known), what is wrong, whether something needed stood there, whether a queue of the log is out of service, when it was found (NULL = before this start).';
+
 CREATE FUNCTION qlog_checkpoint(snapshot boolean DEFAULT false) RETURNS bigint
 AS 'MODULE_PATHNAME', 'qlog_checkpoint' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION qlog_checkpoint(boolean) IS
@@ -312,6 +342,9 @@ COMMENT ON FUNCTION qlog_checkpoint(boolean) IS
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() TO pg_monitor;
+REVOKE ALL ON FUNCTION qlog_verify(text, boolean), qlog_repair(text, boolean), qlog_stat_progress_verify(), qlog_damage() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION qlog_verify(text, boolean), qlog_stat_progress_verify(), qlog_damage() TO pg_monitor;
+GRANT SELECT ON qlog_stat_progress_verify, qlog_damage TO pg_monitor;
 REVOKE ALL ON FUNCTION qlog_checkpoint(boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_checkpoint(boolean) TO pg_checkpoint;
 GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;

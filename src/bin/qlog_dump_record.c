@@ -64,30 +64,6 @@ unpack(Dump *dump, const QcRecord *record, QcReader *frames, QcError *err)
 	return status;
 }
 
-/* As many frames as the record counts, each with the hash that the record states. */
-static QcStatus
-check_frames(const QcRecord *record, QcReader frames, QcError *err)
-{
-	QcMessage	message;
-	uint8_t		hash[QC_HASH_SIZE];
-	uint32_t	seen = 0;
-	QcStatus	status;
-
-	while ((status = qc_frame_get(&frames, &message, err)) == QC_OK)
-	{
-		if (seen == record->count)
-			return qc_error_set(err, QC_DAMAGED, "record holds more messages than it counts");
-		qc_frame_hash(&message, hash);
-		if (memcmp(hash, record->hashes + (size_t) seen * QC_HASH_SIZE, QC_HASH_SIZE) != 0)
-			return qc_error_set(err, QC_DAMAGED, "message %u of the record has another hash", seen);
-		seen++;
-	}
-	if (status == QC_END && seen != record->count)
-		return qc_error_set(err, QC_DAMAGED, "record holds %u messages and counts %u", seen,
-							record->count);
-	return status == QC_END ? QC_OK : status;
-}
-
 /* A whole entry belongs into the first of its logs, and its record counts them. */
 static QcStatus
 check_entry(const DumpLog *log, const QcRecord *record, const QcEntry *entry, QcError *err)
@@ -329,7 +305,7 @@ read_content(Dump *dump, const DumpLog *log, const QcRecord *record, Content *co
 		content->status = unpack(dump, record, &content->frames, err);
 		content->unpacked = content->status == QC_OK;
 		if (content->unpacked)
-			content->status = check_frames(record, content->frames, err);
+			content->status = qc_record_check_frames(record, content->frames, err);
 	}
 	else if (record->kind == QC_KIND_ENTRY)
 	{

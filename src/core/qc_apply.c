@@ -14,6 +14,7 @@
 #include "qc_lane.h"
 #include "qc_lease.h"
 #include "qc_purge.h"
+#include "qc_repair.h"
 #include "qc_retain.h"
 
 #define OF_PARTITION offsetof(QcPending, of_partition)
@@ -729,6 +730,11 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 			return apply_watermark(st, apply, effect, err);
 		case QC_EFFECT_GONE:
 			return apply_gone(st, apply, effect, err);
+		case QC_EFFECT_LOST:
+			return qc_repair_lost(st, apply, effect, err);
+		case QC_EFFECT_REPAIR:
+			qc_repair_done(st, &effect->u.repair);
+			return QC_OK;
 		case QC_EFFECT_KIND_END:
 			break;
 	}

@@ -296,6 +296,7 @@ belongs_to_log(const Name *name)
 	return name->is_directory || qc_name_parse_file(name->text, "qlog", &id) ||
 		qc_name_parse_file(name->text, "qidx", &id) ||
 		qc_name_parse_file(name->text, "qhsh", &id) || strstr(name->text, ".cut.") != NULL ||
+		strstr(name->text, ".bad.") != NULL ||
 		(strncmp(name->text, "dirx-", 5) == 0 && ends_with(name->text, ".qdx"));
 }
 

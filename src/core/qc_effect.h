@@ -55,6 +55,8 @@
  * watermark	messages of these partitions below `start` have been removed by retention; unread: how many of them a group
  *				had not finished.  What is leased stays with its consumer.
  * gone			the same for [first, first + count), above the start.
+ * lost			a repair has found these messages unreadable: they are gone, whoever holds them, from lanes too.
+ * repair		the queue is in service again.
  */
 #define QC_NO_ITEMS
 
@@ -117,7 +119,11 @@
 	EFFECT(28, WATERMARK, watermark, QcWatermark, \
 		U64(queue), U64(partition) U64(start) U64(unread)) \
 	EFFECT(29, GONE, gone, QcGone, \
-		U64(queue), U64(partition) U64(first) U32(count) U32(unread))
+		U64(queue), U64(partition) U64(first) U32(count) U32(unread)) \
+	EFFECT(34, LOST, lost, QcLost, \
+		U64(queue), U64(partition) U64(first) U32(count)) \
+	EFFECT(35, REPAIR, repair, QcRepair, \
+		U64(queue), QC_NO_ITEMS)
 
 /* QcRelease.delay_us and QcNack.delay_us: as the options retry_delay and retry_delay_max have it */
 #define QC_DELAY_RULE		UINT64_MAX

@@ -498,6 +498,7 @@ count_needs(QcPlanNeeds *needs, const QcEffect *effect)
 			needs->nitems++;
 			break;
 		case QC_EFFECT_GONE:
+		case QC_EFFECT_LOST:
 			needs->npending += effect->nitems;
 			break;
 		case QC_EFFECT_PARTITION_CREATE:

@@ -284,3 +284,26 @@ qc_record_unpack(const QcRecord *record, uint8_t *out, size_t raw_size, QcError 
 		memcpy(out, record->payload, raw_size);
 	return QC_OK;
 }
+
+QcStatus
+qc_record_check_frames(const QcRecord *record, QcReader frames, QcError *err)
+{
+	QcMessage	message;
+	uint8_t		hash[QC_HASH_SIZE];
+	uint32_t	seen = 0;
+	QcStatus	status;
+
+	while ((status = qc_frame_get(&frames, &message, err)) == QC_OK)
+	{
+		if (seen == record->count)
+			return qc_error_set(err, QC_DAMAGED, "record holds more messages than it counts");
+		qc_frame_hash(&message, hash);
+		if (memcmp(hash, record->hashes + (size_t) seen * QC_HASH_SIZE, QC_HASH_SIZE) != 0)
+			return qc_error_set(err, QC_DAMAGED, "message %u of the record has another hash", seen);
+		seen++;
+	}
+	if (status == QC_END && seen != record->count)
+		return qc_error_set(err, QC_DAMAGED, "record holds %u messages and counts %u", seen,
+							record->count);
+	return status == QC_END ? QC_OK : status;
+}

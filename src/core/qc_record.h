@@ -139,6 +139,9 @@ extern QcStatus qc_record_raw_size(const QcRecord *record, size_t *raw_size, QcE
 /* Decompress (or copy) the payload into out, which has raw_size bytes. */
 extern QcStatus qc_record_unpack(const QcRecord *record, uint8_t *out, size_t raw_size, QcError *err);
 
+/* As many frames stand in the unpacked payload as the record counts, each with the hash that it states; QC_DAMAGED. */
+extern QcStatus qc_record_check_frames(const QcRecord *record, QcReader frames, QcError *err);
+
 /* XXH3_64bits with seed 0: the only digest of files other than dedup hashes. */
 extern uint64_t qc_digest(const void *bytes, size_t len);
 

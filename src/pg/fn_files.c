@@ -16,6 +16,7 @@
 #include "qlog_commit.h"
 #include "qlog_fetch.h"
 #include "qlog_io.h"
+#include "qlog_logfiles.h"
 #include "qlog_shmem.h"
 
 #include "../core/qc_look.h"
@@ -92,71 +93,6 @@ collect(uint32 *n)
 		max = need + 64;
 		logs = logs == NULL ? palloc(max * sizeof(Listed)) : repalloc(logs, max * sizeof(Listed));
 	}
-}
-
-/* Ids of the files of a log while its directory is read; nothing in here may raise. */
-typedef struct FileIds
-{
-	uint64	   *ids;
-	uint32		n;
-	uint32		max;
-	bool		failed;			/* out of memory */
-} FileIds;
-
-static bool
-note_file(void *context, const char *name, bool is_directory)
-{
-	FileIds    *files = context;
-	uint64		id;
-
-	if (is_directory || !qc_name_parse_file(name, "qlog", &id))
-		return true;
-	if (files->n == files->max)
-	{
-		uint32		max = files->max * 2 + 16;
-		uint64	   *ids = palloc_extended(max * sizeof(uint64), MCXT_ALLOC_NO_OOM);
-
-		files->failed = ids == NULL;
-		if (files->failed)
-			return false;
-		if (files->ids != NULL)
-		{
-			memcpy(ids, files->ids, files->n * sizeof(uint64));
-			pfree(files->ids);
-		}
-		files->ids = ids;
-		files->max = max;
-	}
-	files->ids[files->n++] = id;
-	return true;
-}
-
-static int
-compare_u64(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The files of a log, oldest first; none when its directory has gone meanwhile. */
-static FileIds
-list_files(uint64 log)
-{
-	const QcIo *io = qlog_io();
-	FileIds		files = {0};
-	char		path[QC_PATH_MAX];
-
-	qc_path_log(path, qlog_files()->layout, log);
-	if (io->list(io->context, path, note_file, &files) != 0)
-		files.n = 0;
-	if (files.failed)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory")));
-	qsort(files.ids, files.n, sizeof(uint64), compare_u64);
-	return files;
 }
 
 /* Size of a file and its first len bytes (zeros where it is shorter); false when it is not there. */
@@ -327,27 +263,28 @@ put_file(ReturnSetInfo *result, const Listed *listed, uint64 file, const FileRow
 static void
 put_log(ReturnSetInfo *result, QcLook *look, const Listed *listed)
 {
-	FileIds		files = list_files(listed->log);
+	uint32		n;
+	uint64	   *files = qlog_log_files(listed->log, &n);
 	FileRow		row = {0};
 	FileRow		next = {0};
 
-	for (uint32 i = 0; i < files.n; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (i == 0)
-			look_at_file(listed->log, files.ids[0], &row);
+			look_at_file(listed->log, files[0], &row);
 		next.oldest = 0;
-		if (i + 1 < files.n)
-			look_at_file(listed->log, files.ids[i + 1], &next);
+		if (i + 1 < n)
+			look_at_file(listed->log, files[i + 1], &next);
 		if (row.found)
-			look_through(look, listed, files.ids[i], &row);
+			look_through(look, listed, files[i], &row);
 		if (row.found)
-			put_file(result, listed, files.ids[i], &row,
-					 files.ids[i] == listed->active ? listed->last_push : next.oldest);
+			put_file(result, listed, files[i], &row,
+					 files[i] == listed->active ? listed->last_push : next.oldest);
 		row = next;
 	}
-	if (files.ids != NULL)
-		pfree(files.ids);
+	if (files != NULL)
+		pfree(files);
 }
 
 /* What is in the buffer belongs to the files. */

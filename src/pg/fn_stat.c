@@ -357,7 +357,7 @@ Datum
 qlog_stat_workers(PG_FUNCTION_ARGS)
 {
 	static const char *const roles[QLOG_WORKER_COUNT] = {"checkpointer", "guard 1", "guard 2",
-	"timer", "sweeper", "retention", "reclaim"};
+	"timer", "sweeper", "retention", "reclaim", "scrub"};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	if (qlog_shared == NULL)

@@ -20,6 +20,7 @@
 #include "wrk_guard.h"
 #include "wrk_retention.h"
 #include "wrk_reclaim.h"
+#include "wrk_scrub.h"
 #include "wrk_sweeper.h"
 #include "wrk_timer.h"
 
@@ -48,4 +49,5 @@ _PG_init(void)
 	qlog_sweeper_register();
 	qlog_retention_register();
 	qlog_reclaim_register();
+	qlog_scrub_register();
 }

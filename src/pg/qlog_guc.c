@@ -45,6 +45,8 @@ int			qlog_max_transaction_bytes = QLOG_MAX_TRANSACTION_KB;
 int			qlog_reclaim_naptime = 5000;
 int			qlog_recovery_wait = 30000;
 int			qlog_retention_naptime = 5000;
+int			qlog_scrub_interval = 24 * 3600;
+int			qlog_scrub_rate = 4 * MB_IN_KB;
 int			qlog_seal_age = 600000;
 int			qlog_segment_size = 64;
 int			qlog_shards = 0;
@@ -155,6 +157,10 @@ static const IntSetting ints[] = {
 	&qlog_recovery_wait, 0, 3600 * 1000, PGC_USERSET, GUC_UNIT_MS},
 	{"qlog.retention_naptime", "Time between two looks for messages that are not kept any longer.",
 	&qlog_retention_naptime, 10, 24 * 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
+	{"qlog.scrub_interval", "Time between two looks through all closed log files for damage; 0 takes none.",
+	&qlog_scrub_interval, 0, 366 * 24 * 3600, PGC_SIGHUP, GUC_UNIT_S},
+	{"qlog.scrub_rate", "Bytes of log files that are looked through each second.",
+	&qlog_scrub_rate, 64, 1024 * 1024 * MB_IN_KB, PGC_SIGHUP, GUC_UNIT_KB},
 	{"qlog.seal_age", "Age at which a log file that mostly holds what is not needed is closed before it is full; 0 = never.",
 	&qlog_seal_age, 0, 7 * 24 * 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.segment_size", "Size at which a log file is closed and the next one begins.",

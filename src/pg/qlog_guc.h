@@ -50,6 +50,8 @@ extern int	qlog_max_transaction_bytes; /* kB */
 extern int	qlog_reclaim_naptime;	/* ms */
 extern int	qlog_recovery_wait; /* ms */
 extern int	qlog_seal_age;		/* ms */
+extern int	qlog_scrub_interval;	/* s */
+extern int	qlog_scrub_rate;	/* kB per second */
 extern int	qlog_segment_size;	/* MB */
 extern int	qlog_shards;		/* as asked for; what is, is in the state */
 extern int	qlog_snapshot_interval; /* s */

@@ -110,6 +110,7 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->extend_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->disk_lock, LWLockNewTrancheId());
 	LWLockInitialize(&qlog_shared->floor_lock, LWLockNewTrancheId());
+	LWLockInitialize(&qlog_shared->damage_lock, LWLockNewTrancheId());
 	qlog_shared->sync_tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
 	ConditionVariableInit(&qlog_shared->extend_cv);
@@ -168,6 +169,7 @@ shmem_startup(void)
 	LWLockRegisterTranche(qlog_shared->extend_lock.tranche, "QlogExtend");
 	LWLockRegisterTranche(qlog_shared->disk_lock.tranche, "QlogDisk");
 	LWLockRegisterTranche(qlog_shared->floor_lock.tranche, "QlogFloor");
+	LWLockRegisterTranche(qlog_shared->damage_lock.tranche, "QlogDamage");
 }
 
 void

@@ -45,6 +45,7 @@ typedef enum QlogWorkerKind
 	QLOG_WORKER_SWEEPER,
 	QLOG_WORKER_RETENTION,
 	QLOG_WORKER_RECLAIM,
+	QLOG_WORKER_SCRUB,
 	QLOG_WORKER_COUNT
 } QlogWorkerKind;
 
@@ -69,6 +70,35 @@ typedef struct QlogProgress
 	TimestampTz started_at;
 } QlogProgress;
 
+/* A damaged place that was found (qlog_damage.h). */
+#define QLOG_DAMAGE_MAX 256
+typedef struct QlogDamageNote
+{
+	uint64		log;
+	uint64		file;
+	uint64		position;
+	uint64		bytes;			/* 0 = not known */
+	TimestampTz found_at;		/* 0 = before this start */
+	bool		needed;			/* what stood there is still needed */
+	char text[	128];
+} QlogDamageNote;
+
+/* A verification that runs, and how far it has come (qlog_verifying.h). */
+#define QLOG_VERIFYING_MAX 32
+typedef struct QlogVerifying
+{
+	pid_t		pid;			/* 0 = free */
+	char		what[16];
+	uint64		log;
+	uint64		file;			/* 0 = none yet */
+	uint64		files_done;
+	uint64		files_total;
+	uint64		bytes_done;
+	uint64		bytes_total;
+	uint64		findings;
+	TimestampTz started_at;
+} QlogVerifying;
+
 typedef struct QlogShared
 {
 	LWLock		state_lock;
@@ -76,6 +106,7 @@ typedef struct QlogShared
 	LWLock		extend_lock;
 	LWLock		disk_lock;
 	LWLock		floor_lock;
+	LWLock		damage_lock;	/* damage, and taking a progress slot; a leaf */
 	int			sync_tranche;	/* under which waiting for a sync is shown */
 
 	pg_atomic_uint32 gate;		/* QlogGate */
@@ -133,6 +164,9 @@ typedef struct QlogShared
 	uint64		recovery_us;	/* duration of our own part of the last start */
 	QlogWorker	workers[QLOG_WORKER_COUNT];
 	QlogProgress reclaim;		/* of its pass */
+	uint32		ndamage;
+	QlogDamageNote damage[QLOG_DAMAGE_MAX];
+	QlogVerifying verifying[QLOG_VERIFYING_MAX];
 } QlogShared;
 
 extern QlogShared *qlog_shared; /* NULL when the library was not preloaded */

@@ -1,0 +1,242 @@
+/*
+ * wrk_scrub.c
+ *		The scrub worker: every qlog.scrub_interval it reads all closed log files, qlog.scrub_rate of them a second, and checks
+ *		every record.
+ *
+ * What is damaged is noted for the view qlog_damage.  When messages that are still needed stood there, as the file's index
+ * tells, their queues go out of service: better now than when a consumer comes to it.  Without an index all queues of the log
+ * do.  The worker changes nothing on disk and logs no entry; killed at any moment it begins anew.
+ */
+#include "wrk_scrub.h"
+
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/procsignal.h"
+#include "utils/memutils.h"
+
+#include "qlog_damage.h"
+#include "qlog_guc.h"
+#include "qlog_logfiles.h"
+#include "qlog_snapshot.h"
+#include "wrk_worker.h"
+
+#include "../core/qc_log.h"
+
+#define FINDINGS_MAX	64		/* of one file */
+#define LOST_MAX		4096	/* records of one place */
+#define NAP_US			20000
+
+PGDLLEXPORT void qlog_scrub_main(Datum arg);
+
+/* A pass under way; callbacks of the core use it, so nothing in it may raise. */
+typedef struct Scrub
+{
+	QlogWorker *worker;
+	uint64		log;
+	int64		began;			/* monotonic */
+	uint64		bytes;			/* read since then */
+	uint32		nfindings;
+	QcFinding	findings[FINDINGS_MAX];
+	uint32		nlost;
+	bool		overflow;		/* more was lost than fits */
+	QlogLost	lost[LOST_MAX];
+} Scrub;
+
+static bool
+note_finding(void *context, const QcFinding *finding)
+{
+	Scrub	   *scrub = context;
+
+	if (scrub->nfindings < FINDINGS_MAX)
+		scrub->findings[scrub->nfindings++] = *finding;
+	return true;
+}
+
+static bool
+belongs(void *context, uint64_t partition)
+{
+	return qlog_damage_belongs(((const Scrub *) context)->log, partition);
+}
+
+/* Keep to the rate. */
+static bool
+pace(void *context, uint64_t bytes)
+{
+	Scrub	   *scrub = context;
+	int64		due;
+
+	scrub->bytes += bytes;
+	due = scrub->began + (int64) (scrub->bytes * 1000 / ((uint64) qlog_scrub_rate * 1024)) * 1000;
+	while (qlog_monotonic() < due && !qlog_worker_shutdown())
+	{
+		if (ProcSignalBarrierPending)
+			ProcessProcSignalBarrier();
+		pg_usleep(NAP_US);
+	}
+	return !qlog_worker_shutdown();
+}
+
+static void
+note_lost(void *context, uint64_t partition, uint64_t first, uint32_t count)
+{
+	Scrub	   *scrub = context;
+
+	scrub->overflow |= scrub->nlost == LOST_MAX;
+	if (scrub->nlost < LOST_MAX)
+		scrub->lost[scrub->nlost++] = (QlogLost) {partition, first, count};
+}
+
+/* What stood there, and does anybody need it? */
+static void
+judge(Scrub *scrub, const QcFinding *finding)
+{
+	bool		known;
+	bool		needed;
+	QcError		err;
+
+	scrub->nlost = 0;
+	scrub->overflow = false;
+	known = qc_verify_lost(qlog_files(), finding->log, finding->file, finding->foreign ? 0 : finding->position,
+						   finding->foreign ? UINT64_MAX : finding->bytes, note_lost, scrub,
+						   &err) == QC_OK && !scrub->overflow;
+
+	/* Records of another log do no harm by being there: what should be there instead does. */
+	needed = !known && finding->log != 0 && (!finding->foreign || scrub->overflow);
+
+	/* Entries that a start would replay. */
+	if (finding->next_seq == 0 || finding->next_seq > qlog_start_floor())
+		needed = needed || finding->log == 0;
+	for (uint32 i = 0; i < scrub->nlost && !needed; i++)
+		needed = qlog_damage_needs(&scrub->lost[i]);
+	qlog_damage_note(finding, needed);
+	if (needed)
+		(void) qlog_damage_stop(finding, known ? scrub->lost : NULL, scrub->nlost);
+}
+
+static void
+scrub_file(Scrub *scrub, uint64 log, uint64 file)
+{
+	QcVerify	verify = {.files = qlog_files(), .log = log, .file = file, .context = scrub,
+		.finding = note_finding, .belongs = belongs, .progress = pace};
+	QcError		err;
+	QcStatus	status;
+
+	qc_error_clear(&err);
+	scrub->log = log;
+	scrub->nfindings = 0;
+	status = qc_verify_file(&verify, &err);
+
+	/* The file may have been replaced while it was read: only what is there twice counts. */
+	if (status == QC_OK && scrub->nfindings > 0)
+	{
+		scrub->nfindings = 0;
+		status = qc_verify_file(&verify, &err);
+	}
+	qc_files_forget(qlog_files(), log, file);
+	if (status == QC_INTERRUPTED || status == QC_MISSING)
+		return;
+	if (status != QC_OK)
+	{
+		qlog_worker_error(scrub->worker, &err, "could not scrub a log file");
+		return;
+	}
+	qlog_damage_forget(log, file);
+	for (uint32 i = 0; i < scrub->nfindings; i++)
+		judge(scrub, &scrub->findings[i]);
+}
+
+/* The log with the lowest id from `from` on, and its active file; false = there is none. */
+static bool
+next_log(uint64 from, uint64 *id, uint64 *active)
+{
+	bool		found = false;
+
+	*id = *active = 0;
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	for (const QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL;
+		 log = QC_AT(qlog_state, QcLog, log->next))
+	{
+		if (log->id < from || (found && log->id >= *id))
+			continue;
+		found = true;
+		*id = log->id;
+		*active = log->file;
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return found;
+}
+
+/* Closed files of one log. */
+static void
+scrub_log(Scrub *scrub, uint64 log, uint64 active)
+{
+	uint32		n;
+	uint64	   *files = qlog_log_files(log, &n);
+
+	for (uint32 i = 0; i < n && files[i] < active && !qlog_worker_shutdown(); i++)
+		scrub_file(scrub, log, files[i]);
+	if (files != NULL)
+		pfree(files);
+}
+
+static void
+pass(Scrub *scrub)
+{
+	QlogWorker *worker = scrub->worker;
+	uint64		from = 0;
+	uint64		id = 0;
+	uint64		active = 0;
+
+	qlog_worker_state(worker, "scrub");
+	qlog_worker_error(worker, NULL, NULL);
+	scrub->began = qlog_monotonic();
+	scrub->bytes = 0;
+	while (!qlog_worker_shutdown() && next_log(from, &id, &active))
+	{
+		scrub_log(scrub, id, active);
+		qlog_worker_interrupts();
+		from = id + 1;
+	}
+	worker->passes++;
+	worker->last_pass_us = qlog_monotonic() - scrub->began;
+	worker->last_pass_at = GetCurrentTimestamp();
+}
+
+/* Sleep until a pass is due; settings are looked at whenever something wakes us. */
+static bool
+is_due(int64 began)
+{
+	int64		left = began + (int64) qlog_scrub_interval * USECS_PER_SEC - qlog_monotonic();
+	bool		ready = pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY;
+
+	if (ready && qlog_scrub_interval > 0 && left <= 0)
+		return true;
+	qlog_worker_sleep(ready && qlog_scrub_interval > 0 ? (long) (left / 1000) + 1 : -1);
+	return false;
+}
+
+void
+qlog_scrub_main(Datum arg)
+{
+	QlogWorker *worker = qlog_worker_begin((QlogWorkerKind) DatumGetInt32(arg));
+	Scrub	   *scrub = MemoryContextAllocZero(TopMemoryContext, sizeof(Scrub));
+	int64		began = qlog_monotonic();
+
+	scrub->worker = worker;
+	while (!qlog_worker_shutdown())
+	{
+		qlog_worker_state(worker, "idle");
+		if (!is_due(began) || qlog_worker_shutdown())
+			continue;
+		began = qlog_monotonic();
+		pass(scrub);
+	}
+	qlog_worker_exit(worker);
+}
+
+void
+qlog_scrub_register(void)
+{
+	qlog_worker_register(QLOG_WORKER_SCRUB, "qlog scrub", "qlog_scrub_main");
+}

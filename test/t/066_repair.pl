@@ -1,0 +1,226 @@
+# A damaged queue: found by qlog_verify and by the scrub worker, out of service alone, repaired: what is readable is there, what is
+# lost is said, the damaged bytes are kept, and every replay agrees.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use QlogNode;
+use Test::More;
+
+my $node = QlogNode->started('main',
+	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '50ms'", "qlog.index_memory = '256kB'", "qlog.scrub_interval = 0",
+		"qlog.scrub_rate = '1GB'", "qlog.snapshot_interval = '1h'" ]);
+my $dir = $node->qlog_dir;
+
+sub file_of { return "$dir/qlog/q$_[0]/r" . sprintf('%08d', $_[1]) . '.qlog' }
+
+sub patch
+{
+	my ($file, $position, $bytes) = @_;
+
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	seek $fh, $position, 0;
+	print $fh $bytes;
+	close $fh;
+	return;
+}
+
+# Where this text stands in a file of the log: (file, position).
+sub find_text
+{
+	my ($log, $text) = @_;
+
+	foreach my $file (sort glob "$dir/qlog/q$log/r*.qlog")
+	{
+		my $at = index(slurp_file($file), $text);
+
+		return ($file, $at) if $at >= 0;
+	}
+	die "no $text";
+}
+
+# A queue of messages that are not compressed, over several files.
+sub fill
+{
+	my ($queue, $n) = @_;
+
+	$node->sql(qq{do \$\$ begin perform queue_create('$queue', '{"compression_level": 0}'); for i in 1 .. $n loop
+		perform queue_push('$queue', json_build_object('n', i, 'pad', repeat('$queue ' || i || ' ', 1000))::text, 'lane'); commit; end loop; end \$\$});
+	return $node->sql("select log_id from qlog_queues where queue = '$queue'");
+}
+
+sub shown { return $node->sql("select string_agg(payload->>'n', ',' order by \"position\") from queue_peek('$_[0]', 'lane', batch => 10000)") }
+
+sub all_but { my ($n, %not) = @_; return join ',', grep { !$not{$_} } 1 .. $n }
+
+my $log = fill('a', 400);
+fill('b', 20);
+$node->sql('select qlog_checkpoint(true)');
+is($node->sql('select count(*) from qlog_verify()'), '0', 'a sound directory: nothing is found');
+is($node->sql('select count(*) from qlog_verify(deep => true)'), '0', 'nor by looking deeper');
+is($node->sqlstate("select * from qlog_verify('nobody')"), '42704', 'no such queue');
+is($node->sql("select count(*) from qlog_repair('a', false)"), '0', 'nothing to repair');
+$node->sql('create role nobody');
+is($node->sqlstate("set role nobody; select * from qlog_verify('a')"), '42501', 'not for everybody: verify');
+is($node->sqlstate("set role nobody; select * from qlog_repair('a')"), '42501', 'not for everybody: repair');
+
+# One flipped byte in a message that nobody has read, in a closed file.
+my ($file, $at) = find_text($log, 'a 30 a 30');
+my $name = $file =~ s{.*/qlog/qlog/}{qlog/}r;
+like($node->sql(q{select string_agg(state, ',') from qlog_files where queue = 'a'}), qr/closed.*active/, 'it has closed files');
+patch($file, $at + 100, 'X');
+like($node->sql("select queue, file, messages, finding from qlog_verify('a')"), qr/^a\|\Q$name\E\|\|.*checksum/, 'verify: the place');
+my $rows = $node->sql("select queue, file is null, partition, first_position, messages, finding from qlog_verify('a', true)");
+like($rows, qr/^a\|t\|lane\|29\|1\|messages are in no file$/m, 'verify: the message that is lost');
+is(scalar(() = $rows =~ /^a\|/mg), 2, 'and nothing else');
+is($node->sql("select count(*) from qlog_verify('b', true)"), '0', 'the other queue is sound');
+
+# The scrub worker finds it, and puts that queue out of service.
+sub scrub
+{
+	my $passes = $node->sql("select passes from qlog_stat_workers where role = 'scrub'");
+
+	$node->sql("alter system set qlog.scrub_interval = '1s'");
+	$node->reload;
+	$node->poll_sql("select passes > $passes + 1 from qlog_stat_workers where role = 'scrub'");
+	$node->sql('alter system set qlog.scrub_interval = 0');
+	$node->reload;
+	return;
+}
+scrub();
+like($node->sql('select queue, file, needed, out_of_service, finding from qlog_damage'), qr/^a\|\Q$name\E\|t\|t\|.*checksum/, 'scrub: the place');
+ok($node->log_contains('queue "a" is out of service'), 'and the log says so');
+is($node->sqlstate("select * from queue_pop('a')"), 'XX001', 'its queue cannot be read');
+is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'nor written');
+is($node->sql("select count(*) from queue_pop('b', 5)"), '5', 'the other one goes on');
+$node->stop;
+$node->start;
+is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'it stays out of service over a restart');
+like($node->sql('select queue, file, out_of_service, found_at is null from qlog_damage'), qr/^a\|\Q$name\E\|t\|t/, 'the view knows');
+
+# Repair: first what would be done, then it is done.
+my $before = slurp_file($file);
+like($node->sql("select action from qlog_repair('a')"), qr/would be kept beside.*would be given up/s, 'dry run: says what would be done');
+is(slurp_file($file), $before, 'and does nothing');
+is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'the queue is still out of service');
+$rows = $node->sql("select queue, file, partition, first_position, messages, action from qlog_repair('a', false)");
+like($rows, qr/^a\|\Q$name\E\|\|\|\|.*kept beside/m, 'repair: the place');
+like($rows, qr/^a\|\|lane\|29\|1\|.*given up/m, 'repair: what is lost');
+is(shown('a'), all_but(400, 30 => 1), 'everything else is there');
+my @kept = glob "$file.bad.*";
+is(scalar(@kept), 1, 'the damaged bytes are kept');
+my ($position) = $kept[0] =~ /bad\.(\d+)$/;
+is(slurp_file($kept[0]), substr($before, $position, -s $kept[0]), 'as they were');
+is($node->sql('select count(*) from qlog_damage'), '0', 'nothing is damaged any more');
+is($node->sql("select count(*) from qlog_verify('a', true)"), '0', 'and verify agrees');
+$node->sql(q{select queue_push('a', json_build_object('n', 401)::text, 'lane')});
+is(shown('a'), all_but(401, 30 => 1), 'work goes on');
+foreach my $how ('kill9_everything', 'stop')
+{
+	$node->$how;
+	$node->start;
+	is(shown('a'), all_but(401, 30 => 1), "$how: the same after a restart");
+}
+
+# From an old state: without the checkpoint, from the older snapshot on.
+$node->stop;
+unlink "$dir/store/data.mdb" or die $!;
+$node->start;
+is(shown('a'), all_but(401, 30 => 1), 'the same with a snapshot');
+is($node->sql(q{select ready from qlog_stat_queues where queue = 'a'}), '400', 'and the count is right');
+$node->stop;
+my ($rc, $out, $err) = $node->qlog_dump('--verify');
+is($rc, 0, 'qlog_dump agrees') or diag "$out$err";
+$node->start;
+
+# More damage, in several files, with leases on what is lost.
+my %lost = (30 => 1);
+my @places = ([ 50, 'flip' ], [ 51, 'flip' ], [ 150, 'zero' ], [ 260, 'length' ]);
+$node->sql("select count(*) from queue_pop('a', 60, partition => 'lane', lease => '1 h')");
+$node->stop;
+foreach my $place (@places)
+{
+	my ($n, $how) = @$place;
+	my ($f, $p) = find_text($log, "a $n a $n");
+
+	$lost{$n} = 1;
+	patch($f, $p + 10, '?') if $how eq 'flip';
+	patch($f, $p, "\0" x 500) if $how eq 'zero';
+
+	# From the end of the message before it over the length of this one's record.
+	patch($f, $p - 150, "\xff" x 140) if $how eq 'length';
+	$lost{ $n - 1 } = 1 if $how eq 'length';
+}
+$node->start;
+$rows = $node->sql("select partition, first_position, messages, finding from qlog_verify('a', true)");
+is(scalar(() = $rows =~ /^lane\|\d+\|/mg), 3, 'five messages are lost in three runs') or diag $rows;
+$rows = $node->sql("select partition, first_position, messages from qlog_repair('a', false) where messages is not null order by 2");
+is($rows, "lane|49|2\nlane|149|1\nlane|258|2", 'and given up');
+is($node->sql("select count(*) from qlog_verify('a', true)"), '0', 'sound again');
+is($node->sql(q{select sum(messages) from qlog_leases where queue = 'a'}), '58', 'leases go on with what is there');
+is($node->sql(q{select queue_ack(lease_id) from qlog_leases where queue = 'a'}), '58', 'and are acknowledged');
+$node->kill9_everything;
+$node->start;
+is($node->sql("select count(*) from qlog_verify('a', true)"), '0', 'and after a crash');
+
+# A whole file is gone.
+my $c = fill('c', 400);
+$node->stop;
+unlink file_of($c, 2) or die $!;
+$node->start;
+$rows = $node->sql("select partition, first_position, messages, finding from qlog_verify('c', true)");
+like($rows, qr/^lane\|\d+\|\d+\|messages are in no file$/, 'a file is gone: its messages are missing');
+my ($first, $n) = $rows =~ /^lane\|(\d+)\|(\d+)\|/;
+$node->sql("select count(*) from qlog_repair('c', false)");
+is(shown('c'), all_but(400, map { $_ => 1 } $first + 1 .. $first + $n), 'repaired: the others are there');
+$node->sql(q{select queue_push('c', json_build_object('n', 401)::text, 'lane')});
+
+# A closed file that is nothing but zeros, one that is cut short, one that is another one's.
+foreach my $way ([ 'zeroed', sub { my $f = shift; patch($f, 0, "\0" x -s $f) } ],
+	[ 'cut short', sub { truncate $_[0], 300000 or die $! } ],
+	[ 'the header torn', sub { patch($_[0], 0, "\0" x 20) } ],
+	[ 'swapped', sub { my $f = shift; my $other = slurp_file(file_of($c, 1)); open(my $fh, '>:raw', $f); print $fh $other; close $fh } ])
+{
+	my ($what, $break) = @$way;
+	my $queue = "d $what";
+	my $id = fill($queue, 400);
+
+	$node->wait_until(sub { -e file_of($id, 2) =~ s/qlog$/qidx/r }, 'the index');
+	$node->stop;
+	$break->(file_of($id, 2));
+	$node->start;
+	isnt($node->sql("select count(*) from qlog_verify('$queue')"), '0', "$what: found");
+	scrub();
+	is($node->sqlstate("select queue_push('$queue', '1')"), 'XX001', "$what: scrub puts the queue out of service") if $what ne 'the header torn';
+	is($node->sql("select count(*) from queue_peek('b')"), '10', "$what: other queues go on");
+	my $lost = $node->sql("select coalesce(sum(messages), 0) from qlog_repair('$queue', false)");
+	cmp_ok($lost, $what eq 'the header torn' ? '==' : '>', 0, "$what: what is lost is said");
+	is($node->sql("select count(*) from queue_peek('$queue', 'lane', batch => 1000)"), 400 - $lost, "$what: the rest is there");
+	is($node->sql("select count(*) from qlog_verify('$queue', true) where messages is not null"), '0', "$what: nothing is missing any more");
+	$node->sql("select queue_push('$queue', '1')");
+}
+
+# Killed at each step.
+foreach my $point (qw(repair-after-verify repair-after-lost repair-after-floor repair-after-mend))
+{
+	my $id = fill("k $point", 60);
+	my ($f, $p) = find_text($id, "k $point 7 k $point 7");
+
+	$node->sql('select qlog_checkpoint(true)');
+	patch($f, $p + 30, '#');
+	my $offset = -s $node->logfile;
+	my $handle = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "set qlog.debug_stop = '$point'",
+		'-c', "select * from qlog_repair('k $point', false)" ], '<', \undef, '>', \my $sout, '2>', \my $serr);
+	$node->wait_until(sub { $node->log_contains("stopped at \"$point\"", $offset) }, $point);
+	$node->kill9_everything;
+	eval { $handle->finish };
+	$node->start;
+	$node->sql("select * from qlog_repair('k $point', false)");
+	is(shown("k $point"), all_but(60, 7 => 1), "killed at $point: repaired by calling it again");
+	is($node->sql("select count(*) from qlog_verify('k $point', true)"), '0', "killed at $point: sound");
+	$node->sql("select queue_push('k $point', '1')");
+}
+$node->stop;
+done_testing();
