@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
@@ -195,6 +196,30 @@ is(counts('late'), '0 2 1 0', 'delayed: it stays');
 ok($node->log_contains(qr/could not deliver a delayed message: .*r00000001\.qlog at byte/), 'delayed: the log says so');
 is($node->sql("select queue_cancel('late', '$id')"), 't', 'delayed: it can be cancelled');
 is(counts('late'), '0 2 0 0', 'delayed: then it is gone');
+
+# Several consumers at once, of partitions in order and of the default one: whatever can be read is delivered once, everything else is a
+# letter.
+$node->sql(q{create table got(n text); select queue_create('mixed', '{"retry_limit": 2, "compression_level": 0}')});
+$node->sql(q{do $$ begin for i in 1 .. 400 loop
+	perform queue_push('mixed', to_json('mixed ' || i || '.'), nullif('p' || i % 5, 'p0')); commit; end loop; end $$});
+my @damaged = map { 17 * $_ + $_ % 3 } 1 .. 20;
+damage(map { "mixed $_." } @damaged);
+my @consumers = map {
+	my $batch = $_;
+	my $sql = "insert into got select payload #>> '{}' from queue_pop('mixed', $batch, max_partitions => 3, auto_ack => true);\n" x 120;
+	IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ], '<', \$sql, '>', \my $o, '2>', \my $e)
+} 1, 3, 7, 20;
+eval { $_->finish } foreach @consumers;
+$node->wait_until(
+	sub {
+		$node->psql('postgres', q{insert into got select payload #>> '{}' from queue_pop('mixed', 50, max_partitions => 3, auto_ack => true)});
+		return $node->sql("select ready + leased + delayed from qlog_stat_queues where queue = 'mixed'") == 0;
+	},
+	'everything to be done');
+is($node->sql('select count(*), count(distinct n) from got'), '380|380', 'several consumers: what can be read is delivered once');
+is($node->sql(q{select count(*), count(distinct (partition, "position")), min(attempts), max(attempts) from qlog_dead_letters where queue = 'mixed' and payload is null}),
+	'20|20|3|3', 'several consumers: the others are letters, after three deliveries each');
+is($node->sql("select dead || ' ' || acked from qlog_stat_queues where queue = 'mixed'"), '20 380', 'several consumers: no other message died');
 
 # The bytes are still there: mended, they can be delivered once more.
 $node->stop;
