@@ -252,24 +252,6 @@ is_answered(QcState *st, const QcLease *lease, uint64_t partition, uint64_t posi
 	return false;
 }
 
-/* What open entries acknowledge comes back first, as nobody's failure. */
-static void
-release_answered(QcState *st, QcLease *lease, const QcReturn *how)
-{
-	for (QcRef ref = lease->slots.head; ref != 0;)
-	{
-		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
-		QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
-
-		ref = slot->of_lease.next;
-		if (!is_answered(st, lease, QC_AT(st, QcPartition, cursor->partition)->id, slot->position))
-			continue;
-		detach(st, lease, slot);
-		qc_cursor_put_back(st, cursor, slot, how, false);
-		qc_cursor_refresh(st, cursor);
-	}
-}
-
 /* Lowest position that the lease holds of the cursor. */
 static uint64_t
 lowest_of(QcState *st, const QcLease *lease, const QcCursor *cursor)
@@ -282,6 +264,46 @@ lowest_of(QcState *st, const QcLease *lease, const QcCursor *cursor)
 	return slot->position;
 }
 
+/* Messages of the lease that open entries answer for. */
+static uint32_t
+count_answered(QcState *st, const QcLease *lease)
+{
+	uint32_t	n = 0;
+
+	for (const QcSlot *slot = QC_AT(st, QcSlot, lease->slots.head); slot != NULL;
+		 slot = QC_AT(st, QcSlot, slot->of_lease.next))
+	{
+		const QcCursor *cursor = QC_AT(st, QcCursor, slot->cursor);
+
+		n += is_answered(st, lease, QC_AT(st, QcPartition, cursor->partition)->id, slot->position);
+	}
+	return n;
+}
+
+/*
+ * What open entries answer for comes back first.  When these are as many as were acknowledged they are the ones: nobody's
+ * failure.  Otherwise an answer among them was rolled back before: then they all count, as an attempt must not be
+ * forgotten, and what was acknowledged will be done whatever it counts.
+ */
+static void
+release_answered(QcState *st, QcLease *lease, uint32_t messages, const QcReturn *how)
+{
+	bool		rolled_back = count_answered(st, lease) > lease->nslots - messages;
+
+	for (QcRef ref = lease->slots.head; ref != 0;)
+	{
+		QcSlot	   *slot = QC_AT(st, QcSlot, ref);
+		QcCursor   *cursor = QC_AT(st, QcCursor, slot->cursor);
+
+		ref = slot->of_lease.next;
+		if (!is_answered(st, lease, QC_AT(st, QcPartition, cursor->partition)->id, slot->position))
+			continue;
+		detach(st, lease, slot);
+		qc_cursor_put_back(st, cursor, slot, how, rolled_back);
+		qc_cursor_refresh(st, cursor);
+	}
+}
+
 void
 qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn *how)
 {
@@ -291,7 +313,7 @@ qc_lease_release(QcState *st, QcLease *lease, uint32_t messages, const QcReturn 
 	QcRef		ref;
 
 	if (messages < lease->nslots)
-		release_answered(st, lease, how);
+		release_answered(st, lease, messages, how);
 	if (how->cause == QC_DEAD_EXPIRED)
 	{
 		queue->expired += lease->nslots;

@@ -266,6 +266,49 @@ test_release_before_the_decision(void)
 }
 
 /* With no retry at all, a failing message takes none of those behind it along. */
+/* A transaction that acknowledges one message of lease 7, not settled. */
+static QcOpen *
+acknowledge(uint64_t xid, uint64_t partition, uint64_t position)
+{
+	QcAck		ack = {.lease = 7, .group = QC_DEFAULT_GROUP};
+	QcAckItem	item = {.partition = partition, .first = position, .count = 1};
+
+	machine_op_effect(&m, QC_EFFECT_ACK, &ack, &item, sizeof(item), 1);
+	return machine_log(&m, xid, false, NULL);
+}
+
+/*
+ * Replay of a release after two answers, of which one was rolled back before it and the other one committed: what was not
+ * acknowledged has used up its attempt.
+ */
+static void
+expect_release_after_rollback(uint64_t partition)
+{
+	QcRelease	effect = {.lease = 7, .reason = QC_RELEASE_EXPIRED, .messages = 2};
+	QcOpen	   *first;
+	QcOpen	   *second;
+
+	begin(-1, 0, 0, partition, 3);
+	CHECK_U64(machine_pop(&m, 1, partition, 7, 3, true), 3);
+	first = acknowledge(30, partition, 0);
+	second = acknowledge(31, partition, 1);
+	machine_op_effect(&m, QC_EFFECT_RELEASE, &effect, NULL, 0, 0);
+	(void) machine_log(&m, 0, true, NULL);
+	machine_settle(&m, first, false);
+	machine_settle(&m, second, true);
+	expect_slot(partition, 0, QC_SLOT_RETRY, 1);
+	CHECK(machine_slot(&m, partition, 1) == NULL);
+	expect_slot(partition, 2, QC_SLOT_RETRY, 1);
+	machine_end(&m);
+}
+
+static void
+test_release_after_a_rollback(void)
+{
+	expect_release_after_rollback(101);
+	expect_release_after_rollback(ORDERED);
+}
+
 static void
 test_ordered_limit_of_zero(void)
 {
@@ -468,6 +511,7 @@ main(void)
 	UNIT_RUN(test_delay_of_a_nack);
 	UNIT_RUN(test_ordered_charges_the_lowest);
 	UNIT_RUN(test_release_before_the_decision);
+	UNIT_RUN(test_release_after_a_rollback);
 	UNIT_RUN(test_ordered_limit_of_zero);
 	UNIT_RUN(test_lease_over_two_partitions);
 	UNIT_RUN(test_others_go_on);
