@@ -5,7 +5,8 @@
  * Settling such an entry does not commute with pushes and deliveries (qc_apply.h).	So the commit of its transaction
  * logs the decision itself, in an entry of its own for which it took the credit before; applying that entry is what
  * settles the first one, in the same hold of the state lock, and every replay does the same at the same seq.  When the
- * server goes down before, recovery decides as for every joint entry, and settles it there.
+ * server goes down before it is durable, recovery decides as for every joint entry, and settles it at the end, behind what
+ * others have committed meanwhile; so nobody is told of the commit before.
  *
  * A purge is told what it spares by a purge effect in that entry, since only now it is known which entries are not
  * decided.

@@ -246,7 +246,10 @@ qlog_commit_order(const QcPlan *plan)
 	return order;
 }
 
-/* Log the decision, which settles the entry. */
+/*
+ * Log the decision, which settles the entry.  It is durable before the commit returns: what others commit afterwards may
+ * survive a crash in the WAL alone, and recovery would settle this entry behind it.
+ */
 static void
 settle_in_order(QcPlan *plan, QcSmallPlan *order)
 {
@@ -261,6 +264,8 @@ settle_in_order(QcPlan *plan, QcSmallPlan *order)
 	qlog_unlock_state();
 	qlog_fill(&order->plan);
 	END_CRIT_SECTION();
+	QLOG_STOP("commit-event-after-decision");
+	qlog_flush(order->plan.seq);
 }
 
 void

@@ -28,7 +28,7 @@ extern QcSmallPlan *qlog_commit_order(const QcPlan *plan);
 
 /*
  * XACT_EVENT_COMMIT.  Never raises.  Queue-only: reserve, fill, flush (unless synchronous_commit = off), settle.
- * Joint: settle with the LSN of the commit record, by the decision when there is a credit for it.
+ * Joint: settle with the LSN of the commit record, by the decision, made durable, when there is a credit for it.
  */
 extern void qlog_commit_event(QcPlan *plan, QcSmallPlan *order);
 
