@@ -89,6 +89,31 @@ SELECT count(*) FROM queue_pop('stat many', 10, consumer_group => 'all', max_par
 SELECT consumer_group, lag, leased, oldest_unacked_age BETWEEN '0' AND '1 min' AS age FROM qlog_stat_consumer_groups WHERE queue = 'stat many' ORDER BY 1;
 SELECT count(*), sum(ready), min(next_position), max(next_position) FROM qlog_stat_partitions WHERE queue = 'stat many';
 
+-- A group that begins at a time or at a position has everything before it until all partitions have been looked at, which needs no pop.
+SELECT count(*) FROM queue_push_batch('stat bound', (SELECT array_agg(i::text) FROM generate_series(1, 600) i), (SELECT array_agg('p' || i % 300) FROM generate_series(1, 600) i));
+SELECT pg_sleep(0.01);
+SELECT clock_timestamp() AS instant \gset
+SELECT count(*) FROM queue_push_batch('stat bound', (SELECT array_agg(i::text) FROM generate_series(1, 400) i), (SELECT array_agg('p' || i % 200) FROM generate_series(1, 400) i));
+CREATE FUNCTION wait_for_lags(VARIADIC lags bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE shown bigint[];
+BEGIN
+	FOR i IN 1..600 LOOP
+		SELECT array_agg(lag ORDER BY consumer_group) INTO shown FROM qlog_stat_consumer_groups WHERE queue = 'stat bound';
+		EXIT WHEN shown = lags;
+		PERFORM pg_sleep(0.05);
+	END LOOP;
+	RETURN shown;
+END $$;
+SELECT queue_subscribe('stat bound', 'then', :'instant'), queue_subscribe('stat bound', 'third', 'oldest');
+SELECT wait_for_lags(1000, 400, 1000);
+SELECT queue_seek('stat bound', 'third', to_position => 3);
+SELECT wait_for_lags(1000, 400, 200);
+SELECT queue_seek('stat bound', '', to_time => '2001-02-03'), queue_seek('stat bound', 'then', to_position => 1);
+SELECT wait_for_lags(1000, 700, 200);
+SELECT count(*) FROM queue_pop('stat bound', 1000, max_partitions => 1000, consumer_group => 'third', auto_ack => true);
+SELECT wait_for_lags(1000, 700, 0);
+DROP FUNCTION wait_for_lags;
+
 -- Only for roles that may use the queue.
 CREATE ROLE stat_nobody;
 SET ROLE stat_nobody;

@@ -16,6 +16,7 @@
 #include "qc_catalog.h"
 #include "qc_cursor.h"
 #include "qc_lease.h"
+#include "qc_mutant.h"
 #include "qc_purge.h"
 #include "qc_wait.h"
 
@@ -89,6 +90,8 @@ qc_group_open(QcState *st, QcGroup *group)
 	group->scan = queue->partitions.head;
 	if (group->scan == 0)
 		stop_scanning(st, group);
+	else if (qc_group_estimates(group))
+		st->estimates = 1;
 }
 
 /* Take the group out of its queue's list. */
@@ -385,7 +388,8 @@ qc_groups_follow(QcState *st, QcPartition *partition, bool promised)
 	bool		all = true;
 
 	qc_partition_touch(st, partition);
-	if (partition->group_changes == queue->group_changes || partition->lane != QC_LANE_NONE)
+	if (partition->group_changes == queue->group_changes || partition->lane != QC_LANE_NONE ||
+		QC_MUTATED(QC_MUTANT_GROUP_FOLLOWS_LATE))
 		return;
 	for (QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
 		 group = QC_AT(st, QcGroup, group->next))
@@ -455,4 +459,43 @@ qc_group_scan(QcState *st, QcGroup *group, uint64_t asked[QC_POP_UNSCANNED_MAX],
 	if (group->scan == 0)
 		stop_scanning(st, group);
 	return made;
+}
+
+/* A group of the queue whose lag is an upper bound only. */
+static const QcGroup *
+estimating_group(const QcState *st, const QcQueue *queue)
+{
+	const QcGroup *group = queue->nscanning == 0 || queue->state == QC_QUEUE_DEAD ? NULL :
+		QC_AT(st, QcGroup, queue->groups);
+
+	while (group != NULL && !qc_group_estimates(group))
+		group = QC_AT(st, QcGroup, group->next);
+	return group;
+}
+
+bool
+qc_group_next_estimate(QcState *st, uint64_t after, uint64_t *queue_id, uint64_t *group_id)
+{
+	bool		any = false;
+	bool		found = false;
+
+	if (st->estimates == 0)
+		return false;
+	for (const QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+		 queue = QC_AT(st, QcQueue, queue->all.next))
+	{
+		const QcGroup *group = estimating_group(st, queue);
+
+		any = any || group != NULL;
+		if (group == NULL || queue->state != QC_QUEUE_LIVE || queue->damaged ||
+			(found && queue->id <= after))
+			continue;
+		found = true;
+		*queue_id = queue->id;
+		*group_id = group->id;
+		if (queue->id > after)
+			return true;
+	}
+	st->estimates = any;
+	return found;
 }

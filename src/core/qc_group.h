@@ -99,6 +99,18 @@ qc_group_scanning(const QcGroup *group)
 	return group->state == QC_GROUP_LIVE && group->start != QC_START_NEW;
 }
 
+/* Is its lag an upper bound, because partitions that it has not looked at may hold messages that it passes over? */
+static inline bool
+qc_group_estimates(const QcGroup *group)
+{
+	return qc_group_scanning(group) && group->start != QC_START_OLDEST;
+}
+
+/*
+ * A group whose lag is a bound, of a queue behind the one with the id `after` if there is any; false = there is none.
+ */
+extern bool qc_group_next_estimate(QcState *st, uint64_t after, uint64_t *queue_id, uint64_t *group_id);
+
 /* Messages that the group has not finished. */
 static inline uint64_t
 qc_group_lag(const QcGroup *group)

@@ -15,6 +15,11 @@ typedef enum QcMutant
 	QC_MUTANT_MARK_PAST_UNDECIDED,	/* a checkpoint leaves out entries that are not settled */
 	QC_MUTANT_STOP_AT_DAMAGE,	/* what stands behind a damaged record is not looked at */
 	QC_MUTANT_ACK_PER_LOG,		/* one log is synced, and what was written to others counts too */
+	QC_MUTANT_ORDER_NOT_FLUSHED,	/* a seek is told before its decision is durable */
+	QC_MUTANT_ANSWER_AFTER_SEEK,	/* what was delivered before a seek can be acknowledged after
+									 * it */
+	QC_MUTANT_PURGE_UNDECIDED,	/* a purge takes what is not decided yet */
+	QC_MUTANT_GROUP_FOLLOWS_LATE,	/* a push does not place the groups that begin with it */
 	QC_MUTANT_REMOVE_EARLY,		/* a log's files go before the checkpoint that no longer names it
 								 * is stored */
 	QC_MUTANT_RECLAIM_EARLY		/* files go before the checkpoint that knows that they are not

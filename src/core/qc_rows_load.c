@@ -703,6 +703,7 @@ derive_groups(QcState *st, QcQueue *queue)
 			queue->nscanning++;
 			group->unscanned += queue->visible;
 			group->scan = queue->partitions.head;
+			st->estimates = 1;
 		}
 		if (group->state == QC_GROUP_DEAD)
 		{

@@ -540,6 +540,7 @@ typedef struct QcState
 	QcRef		logs;			/* all logs, through QcLog.next */
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
 	QcRef		dead_groups;	/* dropped or replaced, rows left to free; through QcGroup.next */
+	uint32_t	estimates;		/* 1 = there may be a group whose lag is an upper bound only */
 	uint32_t	npins;			/* sum of QcQueue.pins */
 	uint32_t	spare_cursors;	/* promised for pushes whose credit is older than a group */
 

@@ -180,6 +180,23 @@ look_at_next(QcGroup *group, Questions *questions)
 	return used;
 }
 
+/* Look at one partition, or (NULL) at the next ones; false = state memory is full. */
+static bool
+look(QcGroup *group, QcPartition *partition, QcUrgency urgency, Questions *questions)
+{
+	uint32		promised = partition == NULL ? QC_POP_UNSCANNED_MAX : 1;
+	uint32		used;
+
+	if (!qc_mem_reserve(&qlog_state->mem, QC_CLASS_CURSOR, promised, urgency))
+		return false;
+	questions->group = group->id;
+	questions->time = group->start_at;
+	used = partition != NULL ? look_at_one(group, partition, questions) :
+		look_at_next(group, questions);
+	qc_mem_unreserve(&qlog_state->mem, QC_CLASS_CURSOR, promised - used);
+	return true;
+}
+
 /* One step under the state lock; false = state memory is full. */
 static bool
 look_locked(const QlogQueue *queue, QlogName name, const QlogName *partition_name,
@@ -189,8 +206,6 @@ look_locked(const QlogQueue *queue, QlogName name, const QlogName *partition_nam
 	QcGroup    *group = found == NULL || found->state == QC_QUEUE_DEAD ? NULL :
 		qc_group_by_name(qlog_state, found, name.text, name.len);
 	QcPartition *partition = NULL;
-	uint32		promised = partition_name == NULL ? QC_POP_UNSCANNED_MAX : 1;
-	uint32		used;
 
 	if (group == NULL || !qc_group_scanning(group))
 		return true;
@@ -201,14 +216,7 @@ look_locked(const QlogQueue *queue, QlogName name, const QlogName *partition_nam
 		if (partition == NULL || !qc_group_lacks(qlog_state, partition, group))
 			return true;
 	}
-	if (!qc_mem_reserve(&qlog_state->mem, QC_CLASS_CURSOR, promised, QC_URGENCY_DELIVERS))
-		return false;
-	questions->group = group->id;
-	questions->time = group->start_at;
-	used = partition != NULL ? look_at_one(group, partition, questions) :
-		look_at_next(group, questions);
-	qc_mem_unreserve(&qlog_state->mem, QC_CLASS_CURSOR, promised - used);
-	return true;
+	return look(group, partition, QC_URGENCY_DELIVERS, questions);
 }
 
 /* Log where the group begins in these partitions. */
@@ -232,9 +240,9 @@ log_found(const QcSeek *seek, const QcSeekItem *items, uint32 n)
 
 /* Read where the group begins in these partitions. */
 static void
-answer(const QlogQueue *queue, const Questions *questions)
+answer(uint64 queue, const Questions *questions)
 {
-	QcSeek		seek = {.mode = QC_SEEK_FOUND, .queue = queue->id, .group = questions->group};
+	QcSeek		seek = {.mode = QC_SEEK_FOUND, .queue = queue, .group = questions->group};
 	QcSeekItem	items[QC_POP_UNSCANNED_MAX];
 
 	for (uint32 i = 0; i < questions->n; i++)
@@ -266,6 +274,27 @@ qlog_group_look(const QlogQueue *queue, QlogName name, const QlogName *partition
 		qlog_report(ERROR, &err, "could not look at the partitions of a queue");
 	}
 	if (questions->n > 0)
-		answer(queue, questions);
+		answer(queue->id, questions);
 	pfree(questions);
+}
+
+bool
+qlog_group_look_ahead(uint64 queue_id, uint64 group_id)
+{
+	Questions  *questions = palloc(sizeof(Questions));
+	QcQueue    *queue;
+	QcGroup    *group = NULL;
+	bool		room = true;
+
+	questions->n = 0;
+	qlog_lock_state();
+	queue = qc_queue_by_id(qlog_state, queue_id);
+	if (queue != NULL && queue->state == QC_QUEUE_LIVE)
+		group = qc_group_by_id(qlog_state, queue, group_id);
+	if (group != NULL && qc_group_scanning(group))
+		room = look(group, NULL, QC_URGENCY_ADDS, questions);
+	qlog_unlock_state();
+	if (questions->n > 0)
+		answer(queue_id, questions);
+	return room;
 }

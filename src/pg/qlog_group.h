@@ -6,7 +6,7 @@
  * the transaction itself has done to a group comes first.	Changes of one name are serialized by a heavyweight lock on
  * (queue, name), held to the end of the transaction by queue_subscribe, queue_unsubscribe and queue_seek.
  *
- * Callers: fn_pop.c, fn_wait.c, fn_group.c, fn_seek.c, fn_stat_group.c.
+ * Callers: fn_pop.c, fn_wait.c, fn_group.c, fn_seek.c, fn_stat_group.c, wrk_estimate.c.
  */
 #ifndef QLOG_GROUP_H
 #define QLOG_GROUP_H
@@ -43,6 +43,12 @@ extern uint64 qlog_group_take_id(const QlogQueue *queue);
 
 /* 54000 when the queue, as this transaction sees it, has as many groups as it can have. */
 extern void qlog_group_check_room(const QlogQueue *queue, QlogName queue_name);
+
+/*
+ * For the worker that makes lags exact: the next partitions of a group that lives.  false = no state memory to spare.
+ * What cannot be read or logged raises.
+ */
+extern bool qlog_group_look_ahead(uint64 queue, uint64 group);
 
 /*
  * Look at the next partitions that the group has not looked at, or (partition not NULL) at that one.  What only messages

@@ -399,6 +399,7 @@ work_until_due(QlogWorker *worker, int64 due)
 		qlog_disk_upkeep(false);
 		busy = qlog_upkeep_dedups() || busy;
 		busy = qlog_upkeep_extend(worker) || busy;
+		busy = qlog_upkeep_estimates(worker) || busy;
 		(void) dirty(&urgent);
 		if (!busy && !urgent)
 			qlog_worker_sleep(Min(left, 100));

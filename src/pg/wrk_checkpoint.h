@@ -61,6 +61,9 @@ extern bool qlog_upkeep_dropped(void);
 extern bool qlog_upkeep_dedups(void);
 extern bool qlog_upkeep_extend(QlogWorker *worker);
 
+/* wrk_estimate.c: one step towards exact lags; true = there may be more to do. */
+extern bool qlog_upkeep_estimates(QlogWorker *worker);
+
 /*
  * wrk_index.c: write .qidx files of closed files that have none, and the one that was asked for, not for long; true = more
  * are left.  A log that goes away is forgotten.

@@ -213,6 +213,50 @@ test_lowest_is_charged(void)
 	}
 }
 
+/*
+ * Groups whose lag is a bound are found, queue after queue in turn, also after a start, until they have looked at everything;
+ * one that begins with the oldest message has an exact lag.
+ */
+static void
+test_estimates(void)
+{
+	uint64_t	in;
+	uint64_t	group;
+
+	machine_begin(&m);
+	machine_queue(&m, 1, NULL);
+	machine_queue(&m, 2, NULL);
+	machine_push(&m, 1, 101, 5);
+	CHECK(!qc_group_next_estimate(m.st, 0, &in, &group));
+	(void) make_group(1, QC_START_OLDEST, 0);
+	(void) make_group(2, QC_START_NEW, 0);
+	CHECK(!qc_group_next_estimate(m.st, 0, &in, &group));
+	(void) make_group(3, QC_START_POSITION, 2);
+	CHECK_U64(qc_group_lag(qc_group_by_id(m.st, queue(), 3)), 5);
+	for (uint64_t after = 0; after < 2; after++)
+	{
+		/* it is the only one, whatever came before it */
+		CHECK(qc_group_next_estimate(m.st, after, &in, &group));
+		CHECK_U64(in, 1);
+		CHECK_U64(group, 3);
+		if (after == 0)
+			machine_reload(&m);
+	}
+	CHECK_U64(scan(qc_group_by_id(m.st, queue(), 3)), 0);
+	CHECK_U64(qc_group_lag(qc_group_by_id(m.st, queue(), 3)), 3);
+	CHECK(!qc_group_next_estimate(m.st, 0, &in, &group));
+	CHECK_U64(m.st->estimates, 0);
+
+	/* not while its queue is out of service, but afterwards */
+	(void) make_group(4, QC_START_POSITION, 1);
+	queue()->damaged = 1;
+	CHECK(!qc_group_next_estimate(m.st, 0, &in, &group));
+	queue()->damaged = 0;
+	CHECK(qc_group_next_estimate(m.st, 0, &in, &group));
+	CHECK_U64(group, 4);
+	machine_end(&m);
+}
+
 int
 main(void)
 {
@@ -220,5 +264,6 @@ main(void)
 	UNIT_RUN(test_time_then_purge);
 	UNIT_RUN(test_checkpoint_of_dead_group);
 	UNIT_RUN(test_lowest_is_charged);
+	UNIT_RUN(test_estimates);
 	return unit_end();
 }
