@@ -18,6 +18,7 @@
 #include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
+#include "qc_mutant.h"
 #include "qc_purge.h"
 
 #define ALL offsetof(QcOpen, all)
@@ -135,7 +136,8 @@ settle_ack(QcState *st, const QcOpenItem *item)
 		qc_group_cursor(st, group, partition, false, &used);
 
 	/* What was delivered before a seek is not what the cursor will deliver again. */
-	if (cursor != NULL && item->delivered >= cursor->sought)
+	if (cursor != NULL &&
+		(item->delivered >= cursor->sought || QC_MUTATED(QC_MUTANT_ANSWER_AFTER_SEEK)))
 	{
 		if (item->kind == QC_OPEN_ACK)
 			(void) qc_cursor_done(st, cursor, item->first, item->count);

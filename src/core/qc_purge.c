@@ -9,6 +9,7 @@
 #include "qc_cursor.h"
 #include "qc_group.h"
 #include "qc_log.h"
+#include "qc_mutant.h"
 
 /* Messages of [from, stable): all but the positions of aborted ranges. */
 static uint64_t
@@ -103,7 +104,7 @@ bound_of(QcState *st, const QcPartition *partition, const QcEffect *kept)
 {
 	const QcPending *pending = QC_AT(st, QcPending, partition->pending.head);
 
-	while (pending != NULL && !is_kept(st, kept, pending->seq))
+	while (pending != NULL && (!is_kept(st, kept, pending->seq) || QC_MUTATED(QC_MUTANT_PURGE_UNDECIDED)))
 		pending = QC_AT(st, QcPending, pending->of_partition.next);
 	return pending == NULL ? partition->next : pending->first;
 }

@@ -4,6 +4,9 @@
  */
 #include "sim_server.h"
 
+#include "qc_group.h"
+#include "qc_purge.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,6 +17,7 @@ typedef struct Found
 	QcState    *st;
 	uint32_t	n[QC_CLASS_COUNT];
 	uint64_t	dead;			/* letters of the queue that is looked at */
+	uint64_t	visible;		/* ... and messages that are kept and visible */
 	bool		good;
 } Found;
 
@@ -75,8 +79,7 @@ count_fresh(const Found *found, const QcPartition *partition, const QcCursor *cu
 }
 
 static void
-check_cursor(Found *found, const QcPartition *partition, QcCursor *cursor, uint64_t *ready,
-			 uint64_t *leased)
+check_cursor(Found *found, QcCursor *cursor)
 {
 	QcState    *st = found->st;
 	const QcGroup *group = QC_AT(st, QcGroup, cursor->group);
@@ -86,8 +89,6 @@ check_cursor(Found *found, const QcPartition *partition, QcCursor *cursor, uint6
 	expect(found, "slots of a cursor", cursor->nslots, counts.slots);
 	expect(found, "leased slots of a cursor", cursor->nleased, counts.leased);
 	expect(found, "waiting slots of a cursor", cursor->nwaiting, counts.waiting);
-	*ready += counts.retry + count_fresh(found, partition, cursor);
-	*leased += counts.leased;
 	for (QcRef ref = group->ready.head; ref != 0; ref = QC_AT(st, QcCursor, ref)->ready.next)
 		listed += QC_AT(st, QcCursor, ref) == cursor;
 
@@ -123,11 +124,18 @@ check_lane(Found *found, const QcPartition *partition)
 }
 
 static void
-check_partition(Found *found, QcPartition *partition, uint64_t *ready, uint64_t *leased)
+check_partition(Found *found, QcPartition *partition)
 {
 	QcState    *st = found->st;
 	uint64_t	end = partition->stable;
+	QcCursor	all = {.fetch = partition->start};
 
+	if (partition->lane == QC_LANE_NONE)
+	{
+		expect(found, "visible messages of a partition", partition->visible,
+			   count_fresh(found, partition, &all));
+		found->visible += partition->visible;
+	}
 	for (QcRef ref = partition->pending.head; ref != 0;
 		 ref = QC_AT(st, QcPending, ref)->of_partition.next)
 	{
@@ -141,22 +149,55 @@ check_partition(Found *found, QcPartition *partition, uint64_t *ready, uint64_t 
 	for (QcRef ref = partition->aborted.head; ref != 0; ref = QC_AT(st, QcAbortedRange, ref)->next)
 		found->n[QC_CLASS_PENDING]++;
 	for (QcRef ref = partition->cursors; ref != 0; ref = QC_AT(st, QcCursor, ref)->next)
-		check_cursor(found, partition, QC_AT(st, QcCursor, ref), ready, leased);
+		check_cursor(found, QC_AT(st, QcCursor, ref));
 	check_lane(found, partition);
+}
+
+/* What a group counts over all partitions. */
+static void
+check_group(Found *found, const QcQueue *queue, const QcGroup *group)
+{
+	QcState    *st = found->st;
+	uint64_t	ready = 0;
+	uint64_t	leased = 0;
+	uint64_t	waiting = 0;
+	uint64_t	unscanned = 0;
+
+	for (QcPartition *partition = QC_AT(st, QcPartition, queue->partitions.head); partition != NULL;
+		 partition = QC_AT(st, QcPartition, partition->of_queue.next))
+	{
+		const QcCursor *cursor = qc_cursor_of(st, partition, group);
+		CursorCounts counts;
+
+		if (partition->lane != QC_LANE_NONE)
+			continue;
+		if (qc_group_lacks(st, partition, group))
+		{
+			unscanned += qc_group_scanning(group) ? partition->visible : 0;
+			continue;
+		}
+		counts = count_slots(found, cursor);
+		ready += counts.retry + count_fresh(found, partition, cursor);
+		leased += counts.leased;
+		waiting += counts.waiting;
+	}
+	expect(found, "ready messages of a group", group->nready, ready);
+	expect(found, "leased messages of a group", group->nleased, leased);
+	expect(found, "waiting messages of a group", group->nwaiting, waiting);
+	expect(found, "messages that a group has not looked at", group->unscanned, unscanned);
 }
 
 static void
 check_queue(Found *found, QcQueue *queue)
 {
 	QcState    *st = found->st;
-	uint64_t	ready = 0;
-	uint64_t	leased = 0;
 	uint32_t	n = 0;
 
-	found->dead = 0;
+	found->dead = found->visible = 0;
 	for (QcRef ref = queue->partitions.head; ref != 0; ref = QC_AT(st, QcPartition, ref)->of_queue.next)
 	{
-		check_partition(found, QC_AT(st, QcPartition, ref), &ready, &leased);
+		qc_partition_touch(st, QC_AT(st, QcPartition, ref));
+		check_partition(found, QC_AT(st, QcPartition, ref));
 		n += QC_AT(st, QcPartition, ref)->lane == QC_LANE_NONE;
 	}
 	expect(found, "partitions of a queue", queue->npartitions, n);
@@ -165,10 +206,11 @@ check_queue(Found *found, QcQueue *queue)
 	/* A dropped queue delivers nothing, so nobody counts there any more. */
 	if (queue->state == QC_QUEUE_DEAD)
 		return;
+	expect(found, "visible messages of a queue", queue->visible, found->visible);
 	for (QcRef ref = queue->groups; ref != 0; ref = QC_AT(st, QcGroup, ref)->next)
 	{
-		expect(found, "ready messages of a group", QC_AT(st, QcGroup, ref)->nready, ready);
-		expect(found, "leased messages of a group", QC_AT(st, QcGroup, ref)->nleased, leased);
+		if (QC_AT(st, QcGroup, ref)->state == QC_GROUP_LIVE)
+			check_group(found, queue, QC_AT(st, QcGroup, ref));
 	}
 }
 

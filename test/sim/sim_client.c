@@ -49,6 +49,7 @@ typedef struct Work
 	Reply		replies[ANSWERS_MAX];
 	uint32_t	name;			/* locked, SIM_NONE = none */
 	QcSmallPlan order;			/* the decision of an ordered plan */
+	SimChanging changing;
 	QcQueueCreate create;		/* of the queue that it creates; queue 0 = none */
 	bool		ordered;
 	int32_t		limit;			/* option retry_limit */
@@ -85,31 +86,6 @@ unlock_name(Work *work)
 	work->name = SIM_NONE;
 }
 
-/* ---- catalog changes at once ---- */
-
-bool
-sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed)
-{
-	size_t		size = qc_effect_size(kind, fixed, 0);
-	uint8_t    *bytes = sim_arena_take(&p->arena, size);
-	QcOp		op = {.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size};
-	QcPlan	   *plan = sim_arena_take(&p->arena, sizeof(QcPlan));
-	QcWriter	w;
-
-	qc_writer_init(&w, bytes, size);
-	qc_effect_put(&w, kind, fixed, 0);
-	if (sim_confirm_credit(p) != QC_OK ||
-		qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, p->world->config.segment, sim_arena_alloc,
-					  &p->arena, &p->err) != QC_OK)
-		return false;
-	plan->immediate = true;
-	plan->pid = p->number;
-	if (sim_credit(p, plan) != QC_OK)
-		return false;
-	sim_append_in_wal(p, plan);
-	return true;
-}
-
 /* Options of a new queue, encoded; work->limit is what it allows. */
 static QcStr
 queue_options(Work *work, bool ordered, int32_t limit)
@@ -144,23 +120,6 @@ new_queue(Work *work, uint32_t name, bool ordered)
 	return create;
 }
 
-static bool
-make_log(Work *work, uint64_t log)
-{
-	SimProc    *p = work->p;
-	uint64_t	segment = work->w->config.segment;
-	uint64_t	allocated = segment < QC_EXTEND_MIN ? segment : QC_EXTEND_MIN;
-
-	if (qc_log_stays(work->server->st->shards, log))
-		return true;
-	if (qc_log_create_files(&p->files, log, allocated, &p->err) != QC_OK)
-	{
-		sim_broken(p, "creating a log");
-		return false;
-	}
-	return qc_log_add(work->server->st, log, 1, QC_FILE_HEADER_SIZE, allocated, false) != NULL;
-}
-
 /* A queue that a push makes on its way. */
 static bool
 auto_create(Work *work, uint32_t name)
@@ -174,7 +133,7 @@ auto_create(Work *work, uint32_t name)
 	if (!lock_name(work, name))
 		return false;
 	create = new_queue(work, name, false);
-	if (!make_log(work, create.log))
+	if (!sim_make_log(work->p, create.log))
 		return false;
 	number = sim_oracle_queue(o, name, create.queue, false, work->limit, SIM_AUTO);
 	made = sim_submit_catalog(work->p, QC_EFFECT_QUEUE_CREATE, &create);
@@ -409,6 +368,8 @@ stage_catalog(Work *work)
 	if (!lock_name(work, name))
 		return;
 	work->catalog = true;
+	if (server->holders[name] > 0)
+		return;
 	if (server->queues[name] != SIM_NONE && sim_chance(w, 60))
 	{
 		stage_alter(work, server->queues[name]);
@@ -432,24 +393,59 @@ stage_catalog(Work *work)
 				 qc_effect_size(QC_EFFECT_QUEUE_CREATE, &work->create, 0), &writer);
 }
 
+/* Change a group, or purge. */
+static void
+stage_change(Work *work)
+{
+	SimChanging *changing = &work->changing;
+	QcWriter	writer;
+
+	if (!sim_change_begin(work->p, work->txn, changing))
+		return;
+	stage_effect(work, changing->kind, &changing->effect, changing->nitems,
+				 qc_effect_size(changing->kind, &changing->effect, changing->nitems), &writer);
+	for (uint32_t i = 0; i < changing->nitems; i++)
+		qc_effect_put_item(&writer, changing->kind, &changing->item);
+}
+
+/* SimDone: what an ordered plan does has happened. */
+static void
+change_happens(void *context, SimProc *p)
+{
+	const Work *work = context;
+
+	if (work->changing.staged)
+		sim_oracle_happens(p->world->oracle, work->changing.number);
+}
+
 /* ---- answers ---- */
 
-/* The dead lane of a queue, made when it is not there; 0 = not to be had. */
+/* The dead lane of a group, made when it is not there and nobody changes the group; 0 = not to be had. */
 static uint64_t
-dead_lane(Work *work, uint32_t name)
+dead_lane(Work *work, const SimHeld *held)
 {
+	uint32_t	name = held->name;
 	const QcQueue *queue = find_queue(work, name);
-	QcPartitionCreate create = {.lane = QC_LANE_DEAD, .group = QC_DEFAULT_GROUP,
+	QcPartitionCreate create = {.lane = QC_LANE_DEAD, .group = held->group_id,
 		.name = {(const uint8_t *) "*", 1}};
 	const QcGroup *group;
+	uint64_t	lane = 0;
 
 	if (queue == NULL || queue->state != QC_QUEUE_LIVE)
 		return 0;
-	group = qc_group_by_id(work->server->st, queue, QC_DEFAULT_GROUP);
+	group = qc_group_by_id(work->server->st, queue, held->group_id);
+	if (group == NULL || group->state != QC_GROUP_LIVE)
+		return 0;
 	if (group->dead_partition != 0)
 		return group->dead_partition;
+	if (work->server->group_locks[name][held->group] != NULL)
+		return 0;
+	work->server->group_locks[name][held->group] = work->p;
 	create.queue = queue->id;
-	return make_partition(work, name, &create) ? create.partition : 0;
+	if (make_partition(work, name, &create))
+		lane = create.partition;
+	work->server->group_locks[name][held->group] = NULL;
+	return lane;
 }
 
 /* Stage the copy of a rejected message. */
@@ -479,7 +475,7 @@ stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
 	};
 	work->ops[work->nops++].dead = (QcDead)
 	{
-		.lease = reply->held->lease, .group = QC_DEFAULT_GROUP, .partition = reply->spot.partition,
+		.lease = reply->held->lease, .group = reply->held->group_id, .partition = reply->spot.partition,
 		.position = reply->spot.position, .attempt = reply->spot.attempt,
 		.cause = QC_DEAD_REJECTED
 	};
@@ -489,7 +485,7 @@ stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
 static void
 stage_acks(Work *work, SimHeld *held, bool all)
 {
-	QcAck		ack = {.lease = held->lease, .group = QC_DEFAULT_GROUP};
+	QcAck		ack = {.lease = held->lease, .group = held->group_id};
 	uint32_t	first = work->nreplies;
 	QcWriter	writer;
 
@@ -510,7 +506,7 @@ stage_acks(Work *work, SimHeld *held, bool all)
 		const SimSpot *spot = &work->replies[i].spot;
 		QcAckItem	item = {.partition = spot->partition, .first = spot->position, .count = 1};
 
-		sim_oracle_answer(work->w->oracle, work->txn, spot->message, false);
+		sim_oracle_answer(work->w->oracle, work->txn, spot->message, held->group, false);
 		qc_effect_put_item(&writer, QC_EFFECT_ACK, &item);
 	}
 }
@@ -519,7 +515,7 @@ stage_acks(Work *work, SimHeld *held, bool all)
 static void
 stage_rejects(Work *work, SimHeld *held)
 {
-	uint64_t	lane = dead_lane(work, held->name);
+	uint64_t	lane = dead_lane(work, held);
 	const QcQueue *queue = find_queue(work, held->name);
 
 	/* Others ran while the lane was made. */
@@ -538,7 +534,7 @@ stage_rejects(Work *work, SimHeld *held)
 			held, held->spots[i]
 		};
 		work->nreplies++;
-		sim_oracle_answer(work->w->oracle, work->txn, reply->spot.message, true);
+		sim_oracle_answer(work->w->oracle, work->txn, reply->spot.message, held->group, true);
 		stage_dead(work, reply, lane, queue->log_id);
 	}
 }
@@ -566,7 +562,7 @@ stage_leases(Work *work)
 
 	if (sim_chance(w, w->config.pop))
 		(void) sim_pop(work->client, (uint32_t) sim_below(w, w->config.names),
-					   1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0,
+					   w->config.groups == 0 ? 0 : (uint32_t) sim_below(w, SIM_GROUPS), 1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0,
 					   sim_chance(w, 30) ? (uint32_t) sim_below(w, PATIENCE_MAX) : 0);
 	for (int i = 0; i < SIM_HELD_MAX; i++)
 	{
@@ -644,7 +640,6 @@ is_refused(const Work *work)
 		(work->plan.nappends > 0 || work->plan.needs.nqueues > 0 || work->plan.needs.npartitions > 0);
 }
 
-/* Everything that can fail. */
 /* The credit for the decision of an ordered plan. */
 static bool
 take_order_credit(Work *work)
@@ -655,6 +650,7 @@ take_order_credit(Work *work)
 	return sim_credit(work->p, &work->order.plan) == QC_OK;
 }
 
+/* Everything that can fail. */
 static bool
 prepare(Work *work)
 {
@@ -668,7 +664,7 @@ prepare(Work *work)
 		return false;
 	if (work->create.queue != 0)
 	{
-		if (!make_log(work, work->create.log))
+		if (!sim_make_log(work->p, work->create.log))
 			return false;
 		work->log_made = true;
 	}
@@ -742,7 +738,7 @@ commit_joint(Work *work)
 	sim_oracle_visible(work->w->oracle, work->txn);
 	sim_pause(p);
 	if (work->planned && work->plan.ordered)
-		sim_settle_in_order(p, &work->plan, lsn, &work->order);
+		sim_settle_in_order(p, &work->plan, lsn, &work->order, change_happens, work);
 	else if (work->planned)
 		sim_settle(p, &work->plan, true, lsn);
 }
@@ -823,7 +819,8 @@ transaction(SimClient *client)
 	SimProc    *p = client->p;
 	SimWorld   *w = p->world;
 	bool		catalog = sim_chance(w, w->config.catalog);
-	Work	   *work = begin(client, catalog || sim_chance(w, w->config.joint),
+	bool		change = sim_chance(w, w->config.groups);
+	Work	   *work = begin(client, catalog || change || sim_chance(w, w->config.joint),
 							 sim_chance(w, w->config.weak));
 
 	if (work->joint && sim_chance(w, 30))
@@ -831,9 +828,12 @@ transaction(SimClient *client)
 	if (catalog)
 		stage_catalog(work);
 	stage_leases(work);
+	if (change)
+		stage_change(work);
 	stage_pushes(work);
 	sim_pause(p);
 	finish(work);
+	sim_change_end(p, &work->changing);
 	unlock_name(work);
 }
 

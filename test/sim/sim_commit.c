@@ -6,6 +6,7 @@
  */
 #include "sim_server.h"
 
+#include "qc_mutant.h"
 #include "qc_order.h"
 #include "qc_walrec.h"
 
@@ -218,7 +219,8 @@ sim_settle(SimProc *p, QcPlan *plan, bool committed, uint64_t lsn)
 }
 
 void
-sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order)
+sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order, SimDone done,
+					void *context)
 {
 	QcWriter	w;
 
@@ -228,7 +230,10 @@ sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *o
 					   qc_order_put(p->server->st, plan, SIM_TIMELINE, lsn, &w));
 	qc_plan_reserve(p->server->st, p->server->ring, &order->plan, p->world->config.segment,
 					p->world->now, p->world->monotonic);
+	done(context, p);
 	fill(p, &order->plan);
+	if (!QC_MUTATED(QC_MUTANT_ORDER_NOT_FLUSHED))
+		sim_flush(p, order->plan.seq);
 }
 
 void
@@ -294,4 +299,43 @@ sim_submit(SimProc *p, QcSmallPlan *small, SimChoose choose_effects, SimDone don
 			return false;
 	}
 	return sim_world_fail(p->world, "no room comes free: deadlock");
+}
+
+bool
+sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed)
+{
+	size_t		size = qc_effect_size(kind, fixed, 0);
+	uint8_t    *bytes = sim_arena_take(&p->arena, size);
+	QcOp		op = {.kind = QC_OP_EFFECT, .effect = bytes, .effect_len = size};
+	QcPlan	   *plan = sim_arena_take(&p->arena, sizeof(QcPlan));
+	QcWriter	w;
+
+	qc_writer_init(&w, bytes, size);
+	qc_effect_put(&w, kind, fixed, 0);
+	if (sim_confirm_credit(p) != QC_OK ||
+		qc_plan_build(plan, &op, 1, 0, QC_ENTRY_CARRIED, p->world->config.segment, sim_arena_alloc,
+					  &p->arena, &p->err) != QC_OK)
+		return false;
+	plan->immediate = true;
+	plan->pid = p->number;
+	if (sim_credit(p, plan) != QC_OK)
+		return false;
+	sim_append_in_wal(p, plan);
+	return true;
+}
+
+bool
+sim_make_log(SimProc *p, uint64_t log)
+{
+	uint64_t	segment = p->world->config.segment;
+	uint64_t	allocated = segment < QC_EXTEND_MIN ? segment : QC_EXTEND_MIN;
+
+	if (qc_log_stays(p->server->st->shards, log))
+		return true;
+	if (qc_log_create_files(&p->files, log, allocated, &p->err) != QC_OK)
+	{
+		sim_broken(p, "creating a log");
+		return false;
+	}
+	return qc_log_add(p->server->st, log, 1, QC_FILE_HEADER_SIZE, allocated, false) != NULL;
 }

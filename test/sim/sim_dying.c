@@ -19,6 +19,7 @@ typedef struct Dying
 {
 	uint64_t	queue;
 	uint64_t	group;
+	uint32_t	number;			/* of the group */
 	uint64_t	lane;			/* 0 = none yet */
 	uint64_t	log;
 	uint8_t		cause;
@@ -53,6 +54,7 @@ look(SimProc *p, Dying *dying)
 		{
 			dying->queue = queue->id;
 			dying->group = group->id;
+			dying->number = sim_name_number(qc_name_at(st, group->name), group->name_len);
 			dying->lane = group->dead_partition;
 			dying->log = queue->log_id;
 			dying->cause = slot->cause;
@@ -100,15 +102,15 @@ make_lane(SimProc *p, const Dying *dying)
 		.name = {(const uint8_t *) "*", 1}};
 	bool		made;
 
-	if (server->name_locks[name] != NULL)
+	if (server->name_locks[name] != NULL || server->group_locks[name][dying->number] != NULL)
 		return false;
-	server->name_locks[name] = p;
+	server->name_locks[name] = server->group_locks[name][dying->number] = p;
 	server->making[name] = true;
 	create.partition = server->st->next_partition_id++;
 	made = sim_submit_catalog(p, QC_EFFECT_PARTITION_CREATE, &create);
 	sim_confirm_release(p);
 	server->making[name] = false;
-	server->name_locks[name] = NULL;
+	server->name_locks[name] = server->group_locks[name][dying->number] = NULL;
 	return made;
 }
 
@@ -180,7 +182,10 @@ sim_move_dying(SimProc *p)
 	if (dying.lane == 0)
 		moved = make_lane(p, &dying);
 	else if (sim_read(p, &dying.place, &seen))
+	{
+		seen.group = dying.number;
 		moved = bury(p, &dying, &seen);
+	}
 	else
 	{
 		moved = false;

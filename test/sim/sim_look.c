@@ -6,8 +6,10 @@
 #include "sim_server.h"
 
 #include "qc_cursor.h"
+#include "qc_group.h"
 #include "qc_lane.h"
 #include "qc_lease.h"
+#include "qc_purge.h"
 #include "qc_timer.h"
 
 #include <stdlib.h>
@@ -39,29 +41,74 @@ add_seen(Look *look)
 
 /* Read one position; false = it cannot be read. */
 static bool
-look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, const QcCursor *cursor,
-		const QcSlot *slot)
+look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, SimSeen *seen)
 {
 	SimPlace	place;
-	SimSeen    *seen = add_seen(look);
+
+	sim_place(look->server->st, partition, position, 0, hint, &place);
+	return sim_read(look->p, &place, seen);
+}
+
+/* A group in a partition. */
+typedef struct Standing
+{
+	bool		there;
+	bool		known;			/* where it stands */
+	uint64_t	position;
+	const QcSlot *slot;			/* the next one */
+} Standing;
+
+static void
+find_standing(QcState *st, const QcPartition *partition, const QcGroup *group, Standing *standing)
+{
+	const QcCursor *cursor = qc_cursor_of(st, partition, group);
+
+	standing->there = standing->known = true;
+	if (!qc_group_lacks(st, partition, group))
+	{
+		standing->position = cursor->fetch;
+		standing->slot = QC_AT(st, QcSlot, cursor->slots.head);
+	}
+	else
+		standing->known = qc_group_start(group, partition, &standing->position);
+}
+
+/* Number of a group that lives. */
+static uint32_t
+group_number(QcState *st, const QcGroup *group)
+{
+	return sim_name_number(qc_name_at(st, group->name), group->name_len);
+}
+
+static void
+find_standings(QcState *st, const QcPartition *partition, Standing *standings)
+{
+	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
+
+	memset(standings, 0, SIM_GROUPS * sizeof(Standing));
+	for (const QcGroup *group = QC_AT(st, QcGroup, queue->groups);
+		 group != NULL && partition->lane == QC_LANE_NONE;
+		 group = QC_AT(st, QcGroup, group->next))
+	{
+		if (group->state == QC_GROUP_LIVE)
+			find_standing(st, partition, group, &standings[group_number(st, group)]);
+	}
+}
+
+/* What the group shows of this position, for which it has the slot or none. */
+static void
+show(const Look *look, const QcPartition *partition, uint64_t position, const Standing *standing,
+	 const QcSlot *slot, SimShown *shown)
+{
 	const QcQueue *queue = QC_AT(look->server->st, QcQueue, partition->queue);
 
-	sim_place(look->server->st, partition, position, slot == NULL ? 0 : slot->attempt, hint, &place);
-	if (!sim_read(look->p, &place, seen))
-		return false;
-	if (partition->lane == QC_LANE_DEAD)
-	{
-		const QcLaneItem *letter = qc_lane_find(look->server->st, partition, position);
-
-		if (letter == NULL || letter->state != QC_LANE_ITEM_LIVE)
-			return sim_world_fail(look->server->world, "a message in a dead lane is no dead letter");
-		seen->attempt = letter->attempt;
-		seen->died = letter->reason != QC_DEAD_REJECTED;
-	}
+	shown->attempt = slot == NULL ? 0 : slot->attempt;
 	if (slot != NULL)
-		seen->state = slot->state == QC_SLOT_LEASED ? SIM_LEASED : SIM_READY;
+		shown->state = slot->state == QC_SLOT_LEASED ? SIM_LEASED : SIM_READY;
+	else if (!standing->there || !standing->known)
+		shown->state = SIM_UNKNOWN;
 	else
-		seen->state = cursor != NULL && position < cursor->fetch ? SIM_DONE : SIM_READY;
+		shown->state = position < standing->position || position < partition->start ? SIM_DONE : SIM_READY;
 
 	/*
 	 * In order, a message that comes back behind another one that failed is not charged; the queue
@@ -69,41 +116,91 @@ look_at(Look *look, QcPartition *partition, uint64_t position, QcRef *hint, cons
 	 */
 	if (slot != NULL && slot->state != QC_SLOT_LEASED &&
 		(qc_partition_ordered(look->server->st, partition) || queue->altered_seq != 0))
-		seen->attempt++;
-	return true;
+		shown->attempt++;
 }
 
-/* All messages of a partition; false = one cannot be read. */
+/* Take the slots of a position out of the standings. */
+static bool
+take_slots(QcState *st, Standing *standings, uint64_t position, const QcSlot **slots)
+{
+	bool		any = false;
+
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+	{
+		slots[g] = NULL;
+		if (standings[g].slot == NULL || standings[g].slot->position != position)
+			continue;
+		slots[g] = standings[g].slot;
+		standings[g].slot = QC_AT(st, QcSlot, slots[g]->of_cursor.next);
+		any = true;
+	}
+	return any;
+}
+
+/* All messages of a partition that a group can have; false = one cannot be read. */
 static bool
 look_through(Look *look, QcPartition *partition)
 {
 	QcState    *st = look->server->st;
-	const QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors);
-	const QcSlot *slot = cursor == NULL ? NULL : QC_AT(st, QcSlot, cursor->slots.head);
-	const QcAbortedRange *range = QC_AT(st, QcAbortedRange, partition->aborted.head);
+	const QcAbortedRange *range;
+	Standing	standings[SIM_GROUPS];
 	QcRef		hint = 0;
 
+	qc_partition_touch(st, partition);
+	range = QC_AT(st, QcAbortedRange, partition->aborted.head);
+	find_standings(st, partition, standings);
 	if (partition->stable != partition->next)
 		return sim_world_fail(look->server->world, "a partition is blocked at %llu of %llu",
 							  (unsigned long long) partition->stable,
 							  (unsigned long long) partition->next);
 	for (uint64_t position = 0; position < partition->stable; position++)
 	{
-		bool		has_slot;
+		const QcSlot *slots[SIM_GROUPS];
+		bool		in_flight = take_slots(st, standings, position, slots);
+		SimSeen    *seen;
 
 		while (range != NULL && range->first + range->count <= position)
 			range = QC_AT(st, QcAbortedRange, range->next);
-		has_slot = slot != NULL && slot->position == position;
-		if (range != NULL && range->first <= position)
-		{
-			if (has_slot)
-				return sim_world_fail(look->server->world, "a position without message is delivered");
+		if (range != NULL && range->first <= position && in_flight)
+			return sim_world_fail(look->server->world, "a position without message is delivered");
+		if ((range != NULL && range->first <= position) || (position < partition->start && !in_flight))
 			continue;
-		}
-		if (!look_at(look, partition, position, &hint, cursor, has_slot ? slot : NULL))
+		seen = add_seen(look);
+		if (!look_at(look, partition, position, &hint, seen))
 			return false;
-		if (has_slot)
-			slot = QC_AT(st, QcSlot, slot->of_cursor.next);
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			show(look, partition, position, &standings[g], slots[g], &seen->shown[g]);
+	}
+	return true;
+}
+
+/* The dead letters of a group. */
+static bool
+look_at_letters(Look *look, QcPartition *lane)
+{
+	QcState    *st = look->server->st;
+	const QcQueue *queue = QC_AT(st, QcQueue, lane->queue);
+	const QcGroup *group = qc_group_by_id(st, queue, lane->group);
+	QcRef		hint = 0;
+
+	if (group == NULL || group->state != QC_GROUP_LIVE)
+		return true;			/* they go with it */
+	if (group->dead_partition != lane->id)
+		return sim_world_fail(look->server->world, "a lane belongs to a group that has another one");
+	if (lane->stable != lane->next)
+		return sim_world_fail(look->server->world, "a lane is blocked");
+	for (QcRef ref = lane->items.head; ref != 0; ref = QC_AT(st, QcLaneItem, ref)->of_lane.next)
+	{
+		const QcLaneItem *letter = QC_AT(st, QcLaneItem, ref);
+		SimSeen    *seen = add_seen(look);
+
+		if (letter->state != QC_LANE_ITEM_LIVE)
+			return sim_world_fail(look->server->world, "a message in a dead lane is no dead letter");
+		if (!look_at(look, lane, letter->position, &hint, seen))
+			return false;
+		seen->group = group_number(st, group);
+		seen->attempt = letter->attempt;
+		seen->died = letter->reason != QC_DEAD_REJECTED;
 	}
 	return true;
 }
@@ -127,9 +224,17 @@ look_at_queue(Look *look, QcQueue *queue)
 		return sim_world_fail(look->server->world, "a queue is in state %u after recovery", queue->state);
 	*shown = (SimSeenQueue)
 	{
-		queue->id, sim_name_number(qc_name_at(st, queue->name), queue->name_len),
-		queue->damaged != 0, queue->owner
+		.id = queue->id, .name = sim_name_number(qc_name_at(st, queue->name), queue->name_len),
+		.damaged = queue->damaged != 0, .owner = queue->owner
 	};
+	memset(shown->groups, 0xff, sizeof(shown->groups));
+	for (const QcGroup *group = QC_AT(st, QcGroup, queue->groups); group != NULL;
+		 group = QC_AT(st, QcGroup, group->next))
+	{
+		if (group->state != QC_GROUP_LIVE)
+			return sim_world_fail(look->server->world, "a group is in state %u after recovery", group->state);
+		shown->groups[group_number(st, group)] = group->id;
+	}
 	look->nqueues++;
 	if (shown->damaged && !look->server->world->allow_damage)
 		return sim_world_fail(look->server->world, "a queue is out of service");
@@ -137,7 +242,7 @@ look_at_queue(Look *look, QcQueue *queue)
 		 partition != NULL && !shown->damaged;
 		 partition = QC_AT(st, QcPartition, partition->of_queue.next))
 	{
-		if (look_through(look, partition))
+		if (partition->lane == QC_LANE_DEAD ? look_at_letters(look, partition) : look_through(look, partition))
 			continue;
 		if (!may_be_damaged(look))
 		{
@@ -230,9 +335,12 @@ drain_once(SimClient *client)
 		found = false;
 		for (uint32_t name = 0; name < SIM_NAMES_MAX; name++)
 		{
-			sim_arena_reset(&p->arena);
-			if (sim_pop(client, name, SIM_POP_MAX, 0, 0))
-				found = sim_acknowledge(client) || found;
+			for (uint32_t group = 0; group < SIM_GROUPS; group++)
+			{
+				sim_arena_reset(&p->arena);
+				if (sim_pop(client, name, group, SIM_POP_MAX, 0, 0))
+					found = sim_acknowledge(client) || found;
+			}
 		}
 	}
 }

@@ -32,6 +32,10 @@ static const Mutant mutants[] = {
 	{"the mark passes an undecided entry", QC_MUTANT_MARK_PAST_UNDECIDED, {"life-carried", "life-referenced"}},
 	{"the scan stops at damage", QC_MUTANT_STOP_AT_DAMAGE, {"damage-only", "damage-queue"}},
 	{"acknowledged per log", QC_MUTANT_ACK_PER_LOG, {"life-several", "sweep-several"}},
+	{"a seek is told before its decision is durable", QC_MUTANT_ORDER_NOT_FLUSHED, {"life-groups", "sweep-groups"}},
+	{"an answer from before a seek counts after it", QC_MUTANT_ANSWER_AFTER_SEEK, {"life-groups", "sweep-groups"}},
+	{"a purge takes what is not decided", QC_MUTANT_PURGE_UNDECIDED, {"life-groups", "sweep-groups"}},
+	{"a push does not place the groups that begin with it", QC_MUTANT_GROUP_FOLLOWS_LATE, {"life-groups", "sweep-groups"}},
 	{"a directory is removed early", QC_MUTANT_REMOVE_EARLY, {"life-catalog", "sweep-catalog"}},
 };
 

@@ -46,6 +46,8 @@ sim_oracle_copy(const SimOracle *from)
 	o->cap_queues = from->nqueues;
 	o->alters = copy_array(from->alters, from->nalters, sizeof(SimAlter));
 	o->cap_alters = from->nalters;
+	o->changes = copy_array(from->changes, from->nchanges, sizeof(SimChange));
+	o->cap_changes = from->nchanges;
 	return o;
 }
 
@@ -57,6 +59,7 @@ sim_oracle_free(SimOracle *o)
 	free(o->answers);
 	free(o->queues);
 	free(o->alters);
+	free(o->changes);
 	free(o);
 }
 
@@ -119,6 +122,11 @@ sim_oracle_queue(SimOracle *o, uint32_t name, uint64_t id, bool ordered, int32_t
 	{
 		.name = name, .id = id, .ordered = ordered, .limit = limit, .creator = creator
 	};
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+		memset(o->queues[o->nqueues].groups[g].placed, 0xff, sizeof(o->queues[0].groups[0].placed));
+
+	/* The server gives the default group this id. */
+	o->queues[o->nqueues].groups[0].there = true;
 	if (creator != SIM_AUTO)
 		o->txns[creator].creates = o->nqueues;
 	return o->nqueues++;
@@ -157,28 +165,41 @@ sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition)
 			  queue, partition);
 	o->messages[o->nmessages] = (SimMessage)
 	{
-		.txn = txn, .queue = queue, .partition = partition, .position = UINT64_MAX,
-		.answering = SIM_NONE
+		.txn = txn, .queue = queue, .partition = partition, .position = UINT64_MAX
 	};
 	return o->nmessages++;
 }
 
 void
-sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, bool dead)
+sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, uint32_t group, bool dead)
 {
+	const SimMessage *m = &o->messages[message];
+
 	o->answers = grow(o->answers, &o->cap_answers, o->nanswers, sizeof(SimAnswer));
-	sim_trace(o, "txn %u %s message %u.%u at %lld", txn, dead ? "rejects" : "acknowledges",
-			  o->messages[message].txn, message - o->txns[o->messages[message].txn].first_message,
-			  (long long) o->messages[message].position);
+	sim_trace(o, "txn %u %s message %u.%u at %lld for group %u", txn, dead ? "rejects" : "acknowledges",
+			  m->txn, message - o->txns[m->txn].first_message, (long long) m->position, group);
 	o->answers[o->nanswers++] = (SimAnswer)
 	{
-		txn, message, dead
+		txn, message, group, m->uses[group].attempt_told, dead
 	};
+}
+
+uint32_t
+sim_oracle_change(SimOracle *o, const SimChange *change)
+{
+	static const char *const kinds[] = {"makes", "drops", "seeks", "purges, not"};
+
+	o->changes = grow(o->changes, &o->cap_changes, o->nchanges, sizeof(SimChange));
+	sim_trace(o, "txn %u %s group %u of queue %u, partition %d, start %d at %lld", change->txn,
+			  kinds[change->kind], change->group, change->queue, (int) change->partition,
+			  (int) change->start, (long long) change->start_at);
+	o->changes[o->nchanges] = *change;
+	return o->nchanges++;
 }
 
 /* ---- what becomes of it ---- */
 
-/* The commit of this transaction holds what it acknowledges, or holds it no longer. */
+/* The commit of this transaction holds what it acknowledges, unless that was sought meanwhile, or holds it no longer. */
 static void
 hold_answers(SimOracle *o, uint32_t txn, bool hold)
 {
@@ -187,12 +208,13 @@ hold_answers(SimOracle *o, uint32_t txn, bool hold)
 		const SimAnswer *answer = &o->answers[i - 1];
 		SimMessage *m = &o->messages[answer->message];
 
-		if (answer->txn != txn)
+		if (answer->txn != txn ||
+			answer->delivered < o->queues[m->queue].groups[answer->group].placed_at[m->partition])
 			continue;
 		if (hold)
-			m->answering = txn;
-		else if (m->answering == txn)
-			m->answering = SIM_NONE;
+			m->uses[answer->group].answering = txn + 1;
+		else if (m->uses[answer->group].answering == txn + 1)
+			m->uses[answer->group].answering = 0;
 	}
 }
 
@@ -218,7 +240,7 @@ sim_oracle_committed(SimOracle *o, uint32_t txn, bool sure, bool logged)
 	assert(t->fate == SIM_OPEN && t->began != 0);
 	sim_trace(o, "txn %u is committed%s", txn, sure ? "" : " asynchronously");
 	t->fate = sure ? SIM_COMMITTED : SIM_WEAK;
-	t->told = o->clock++;
+	t->told = t->known = o->clock++;
 	if (sure && logged && t->began > o->sure)
 		o->sure = t->began;
 }
@@ -231,6 +253,170 @@ sim_oracle_aborted(SimOracle *o, uint32_t txn)
 	o->txns[txn].fate = SIM_ABORTED;
 	hold_answers(o, txn, false);
 }
+
+/* ---- changes of groups, purges ---- */
+
+/* Is the message certainly pushed before the change was asked for? */
+static bool
+pushed_before(const SimOracle *o, const SimMessage *m, const SimChange *change)
+{
+	const SimTxn *t = &o->txns[m->txn];
+
+	return t->known != 0 && t->known < o->txns[change->txn].began;
+}
+
+/* ... or certainly after it took effect? */
+static bool
+pushed_after(const SimOracle *o, const SimMessage *m, const SimChange *change)
+{
+	const SimTxn *t = &o->txns[m->txn];
+	uint64_t	known = o->txns[change->txn].known;
+
+	return known != 0 && t->began > known;
+}
+
+/* Is it one of those that the change is about?  A purge leaves what its own transaction pushes. */
+static bool
+is_in_scope(const SimMessage *m, const SimChange *change)
+{
+	return m->queue == change->queue && (change->kind != SIM_PURGE || m->txn != change->txn) &&
+		(change->partition == SIM_NONE || change->partition == m->partition);
+}
+
+SimPass
+sim_oracle_passes(const SimOracle *o, const SimMessage *m, uint32_t group)
+{
+	uint32_t	placed = o->queues[m->queue].groups[group].placed[m->partition];
+	const SimChange *change;
+	bool		passes = true;
+
+	if (placed == SIM_NONE)
+		return SIM_STANDS;
+	change = &o->changes[placed];
+	if (change->start == SIM_FROM_OLDEST || pushed_after(o, m, change))
+		return SIM_STANDS;
+	if (m->position == UINT64_MAX && change->start != SIM_FROM_NEW)
+		return SIM_MAY_PASS;
+	if (change->start == SIM_FROM_POSITION)
+		passes = m->position < (uint64_t) change->start_at;
+	else if (change->start == SIM_FROM_TIME)
+		passes = m->at < change->start_at;
+	if (!passes)
+		return SIM_STANDS;
+	return pushed_before(o, m, change) ? SIM_PASSES : SIM_MAY_PASS;
+}
+
+bool
+sim_oracle_purgeable(const SimOracle *o, const SimMessage *m)
+{
+	for (uint32_t i = 0; i < o->nchanges; i++)
+	{
+		const SimChange *change = &o->changes[i];
+
+		if (change->kind == SIM_PURGE && change->happened && is_in_scope(m, change) &&
+			!pushed_after(o, m, change))
+			return true;
+	}
+	return false;
+}
+
+/* Does the partition hold something that is not decided? */
+static bool
+is_blocked(const SimOracle *o, uint32_t queue, uint32_t partition)
+{
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		const SimMessage *m = &o->messages[i];
+
+		if (m->queue == queue && m->partition == partition && o->txns[m->txn].fate == SIM_OPEN &&
+			o->txns[m->txn].began != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What was certainly there is gone, but for what is held. */
+static void
+purge_happens(SimOracle *o, uint32_t number)
+{
+	const SimChange *change = &o->changes[number];
+	bool		blocked[SIM_PARTITIONS_MAX];
+
+	/* In recovery: others were not decided then either. */
+	if (o->txns[change->txn].fate != SIM_OPEN)
+		return;
+	for (uint32_t p = 0; p < SIM_PARTITIONS_MAX; p++)
+		blocked[p] = is_blocked(o, change->queue, p);
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		SimMessage *m = &o->messages[i];
+
+		if (!is_in_scope(m, change) || !pushed_before(o, m, change) || blocked[m->partition])
+			continue;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			m->uses[g].spared = m->uses[g].held && (m->uses[g].spared || m->purged == 0);
+		if (m->purged == 0)
+			m->purge = number;
+		m->purged = o->clock;
+	}
+}
+
+/* The group stands elsewhere: what it did before does not count. */
+static void
+place_happens(SimOracle *o, uint32_t number)
+{
+	const SimChange *change = &o->changes[number];
+	SimGroup   *group = &o->queues[change->queue].groups[change->group];
+
+	for (uint32_t p = 0; p < SIM_PARTITIONS_MAX; p++)
+	{
+		if (change->partition != SIM_NONE && change->partition != p)
+			continue;
+		group->placed[p] = number;
+		group->placed_at[p] = o->clock;
+	}
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		SimMessage *m = &o->messages[i];
+		SimUse	   *use = &m->uses[change->group];
+
+		if (is_in_scope(m, change))
+			*use = (SimUse)
+		{
+			.resets = change->kind == SIM_SEEK ? use->resets + 1 : 0,
+			.died_sure = change->kind == SIM_SEEK && use->died_sure,
+			.state = use->state, .seen_dead = use->seen_dead,
+			.seen_died = use->seen_died
+		};
+	}
+}
+
+void
+sim_oracle_happens(SimOracle *o, uint32_t number)
+{
+	SimChange  *change = &o->changes[number];
+	SimGroup   *group = &o->queues[change->queue].groups[change->group];
+
+	assert(!change->over);
+	sim_trace(o, "txn %u: its change happens", change->txn);
+	change->over = change->happened = true;
+	o->clock++;
+	if (change->kind == SIM_PURGE)
+		purge_happens(o, number);
+	else if (change->kind == SIM_UNSUBSCRIBE)
+		group->there = false;
+	else
+	{
+		if (change->kind == SIM_SUBSCRIBE)
+			group->since = o->clock;
+		group->there = true;
+		group->id = change->id;
+		place_happens(o, number);
+	}
+	o->clock++;
+}
+
+/* ---- judging deliveries ---- */
 
 static const SimQueue *
 queue_of_message(const SimOracle *o, const SimMessage *m)
@@ -270,9 +456,10 @@ find_shown(SimOracle *o, const SimSeen *seen)
 
 /* May this message be delivered now? */
 static bool
-judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, int64_t now)
+judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, uint64_t moment, int64_t now)
 {
 	const SimTxn *t = &o->txns[m->txn];
+	const SimUse *use = &m->uses[seen->group];
 
 	if (t->began == 0 || t->fate == SIM_ABORTED || t->fate == SIM_OUT)
 		return sim_oracle_complain(o, "a message of transaction %u is delivered, which has not committed",
@@ -280,38 +467,48 @@ judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, int64_t n
 	if (t->joint && !t->visible)
 		return sim_oracle_complain(o, "a message of transaction %u is delivered before its row is visible",
 								   m->txn);
-	if (m->settled)
+	if (use->settled)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered after it was acknowledged",
 								   seen->index, m->txn);
-	if (m->died)
+	if (use->died)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered after it died",
 								   seen->index, m->txn);
 	if (queue_of_message(o, m)->limit >= 0 &&
 		seen->attempt > (uint32_t) queue_of_message(o, m)->limit + 1)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered for the %u. time, beyond its limit",
 								   seen->index, m->txn, seen->attempt);
-	if (m->answering != SIM_NONE)
+	if (use->answering != 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered, which transaction %u acknowledges",
-								   seen->index, m->txn, m->answering);
-	if (m->lease != 0 && now < m->lease_until)
+								   seen->index, m->txn, use->answering - 1);
+	if (sim_oracle_passes(o, m, seen->group) == SIM_PASSES)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered to group %u, which stands behind it",
+								   seen->index, m->txn, seen->group);
+
+	/* A purge may have met a consumer that was about to hear of it, and whose lease is over. */
+	if (m->purged != 0 && m->purged < moment && !use->spared && seen->attempt <= use->attempt + 1)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered to group %u after a purge",
+								   seen->index, m->txn, seen->group);
+	if (use->lease != 0 && now < use->lease_until)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered while it is leased",
 								   seen->index, m->txn);
-	if (seen->attempt == 0 || seen->attempt < m->attempt)
+	if (seen->attempt == 0 || seen->attempt < use->attempt)
 		return sim_oracle_complain(o, "message %u of transaction %u goes back from attempt %u to %u",
-								   seen->index, m->txn, m->attempt, seen->attempt);
+								   seen->index, m->txn, use->attempt, seen->attempt);
 	return true;
 }
 
 /* In a partition that is delivered in order nothing known to stand below and not done is passed over. */
 static bool
-judge_order(SimOracle *o, const SimMessage *first)
+judge_order(SimOracle *o, const SimMessage *first, uint32_t group)
 {
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
 		const SimMessage *m = &o->messages[i];
 
 		if (m->queue == first->queue && m->partition == first->partition &&
-			m->position < first->position && !m->settled && !m->died && m->answering == SIM_NONE)
+			m->position < first->position && !m->uses[group].settled && !m->uses[group].died &&
+			m->uses[group].answering == 0 && sim_oracle_passes(o, m, group) == SIM_STANDS &&
+			!sim_oracle_purgeable(o, m))
 			return sim_oracle_complain(o, "position %llu is delivered and %llu below it passed over",
 									   (unsigned long long) first->position,
 									   (unsigned long long) m->position);
@@ -319,9 +516,33 @@ judge_order(SimOracle *o, const SimMessage *first)
 	return true;
 }
 
+/* It has been delivered. */
+static void
+note_delivery(SimOracle *o, SimMessage *m, const SimSeen *seen, uint32_t lease, uint64_t told)
+{
+	SimUse	   *use = &m->uses[seen->group];
+
+	sim_trace(o, "delivery %u of message %u.%u at %llu of queue %u partition %u to group %u, attempt %u", lease,
+			  m->txn, seen->index, (unsigned long long) seen->position, m->queue, m->partition,
+			  seen->group, seen->attempt);
+	if (use->attempt_told < o->sure && use->attempt > use->attempt_sure)
+		use->attempt_sure = use->attempt;
+	use->attempt = seen->attempt;
+	use->attempt_told = told;
+	use->held = true;
+	use->lease = lease;
+	use->lease_until = INT64_MAX;
+}
+
+uint64_t
+sim_oracle_pops(SimOracle *o)
+{
+	return o->clock++;
+}
+
 bool
-sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int64_t now, uint32_t *out,
-				  uint32_t *lease)
+sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, uint64_t moment, int64_t now,
+				  uint32_t *out, uint32_t *lease)
 {
 	uint64_t	told = o->clock++;
 
@@ -334,21 +555,20 @@ sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int64_t now, ui
 		if (out[i] == SIM_NONE)
 			return false;
 		m = &o->messages[out[i]];
-		if (!judge_delivery(o, m, &seen[i], now))
-			return false;
-		sim_trace(o, "delivery %u of message %u.%u at %llu of queue %u partition %u, attempt %u", *lease,
-				  m->txn, seen[i].index, (unsigned long long) seen[i].position, m->queue,
-				  m->partition, seen[i].attempt);
 		m->position = seen[i].position;
-		if ((i == 0 || seen[i].partition != seen[i - 1].partition) &&
-			(queue_of_message(o, m)->ordered || m->partition != 0) && !judge_order(o, m))
+		m->at = seen[i].at;
+
+		/* The group has been sought meanwhile: the lease has ended. */
+		if (queue_of_message(o, m)->groups[seen[i].group].placed_at[m->partition] > moment)
+			continue;
+		if (!judge_delivery(o, m, &seen[i], moment, now))
 			return false;
-		if (m->attempt_told < o->sure && m->attempt > m->attempt_sure)
-			m->attempt_sure = m->attempt;
-		m->attempt = seen[i].attempt;
-		m->attempt_told = told;
-		m->lease = *lease;
-		m->lease_until = INT64_MAX;
+		m->uses[seen[i].group].spared |= m->purged != 0;
+		if ((i == 0 || seen[i].partition != seen[i - 1].partition) &&
+			(queue_of_message(o, m)->ordered || m->partition != 0) &&
+			!judge_order(o, m, seen[i].group))
+			return false;
+		note_delivery(o, m, &seen[i], *lease, told);
 	}
 	return true;
 }
@@ -358,18 +578,25 @@ sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until)
 {
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		if (o->messages[i].lease == lease)
-			o->messages[i].lease_until = until;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+		{
+			if (o->messages[i].uses[g].lease == lease)
+				o->messages[i].uses[g].lease_until = until;
+		}
 	}
 }
 
 void
-sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message)
+sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message, uint32_t group)
 {
+	SimUse	   *use = &o->messages[message].uses[group];
+
 	sim_trace(o, "delivery %u gives back message %u.%u", lease, o->messages[message].txn,
 			  message - o->txns[o->messages[message].txn].first_message);
-	if (o->messages[message].lease == lease)
-		o->messages[message].lease = 0;
+	if (use->lease != lease)
+		return;
+	use->lease = 0;
+	use->held = false;
 }
 
 bool
@@ -377,17 +604,18 @@ sim_oracle_died(SimOracle *o, const SimSeen *seen)
 {
 	uint32_t	number = find_shown(o, seen);
 	SimMessage *m = number == SIM_NONE ? NULL : &o->messages[number];
+	SimUse	   *use = m == NULL ? NULL : &m->uses[seen->group];
 
 	if (m == NULL)
 		return false;
-	sim_trace(o, "message %u.%u dies", m->txn, seen->index);
-	if (m->settled || m->died || m->answering != SIM_NONE)
+	sim_trace(o, "message %u.%u dies in group %u", m->txn, seen->index, seen->group);
+	if (use->settled || use->died || use->answering != 0)
 		return sim_oracle_complain(o, "message %u of transaction %u dies, which is done", seen->index,
 								   m->txn);
-	if (m->lease != 0 && m->lease_until == INT64_MAX)
+	if (use->lease != 0 && use->lease_until == INT64_MAX)
 		return sim_oracle_complain(o, "message %u of transaction %u dies while it is leased",
 								   seen->index, m->txn);
-	m->died = true;
+	use->died = true;
 	return true;
 }
 
@@ -406,10 +634,29 @@ sim_oracle_crashed(SimOracle *o)
 	}
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		o->messages[i].answering = SIM_NONE;
-		o->messages[i].lease = 0;
-		o->messages[i].died = false;
+		SimMessage *m = &o->messages[i];
+
+		/* A purge that nobody was told of may take place anew, when other entries are not decided. */
+		if (m->purged != 0 && o->txns[o->changes[m->purge].txn].fate == SIM_DOUBT)
+			m->purged = 0;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+		{
+			o->messages[i].uses[g].answering = 0;
+			o->messages[i].uses[g].lease = 0;
+			o->messages[i].uses[g].died = false;
+		}
 	}
+}
+
+/* Must the group still get it? */
+static bool
+is_expected(const SimOracle *o, const SimMessage *m, uint32_t group)
+{
+	const SimUse *use = &m->uses[group];
+
+	return o->queues[m->queue].groups[group].there && !use->settled && !use->died &&
+		use->answering == 0 && sim_oracle_passes(o, m, group) == SIM_STANDS &&
+		!sim_oracle_purgeable(o, m);
 }
 
 void
@@ -420,8 +667,11 @@ sim_oracle_expected(const SimOracle *o, uint8_t *expected)
 		const SimMessage *m = &o->messages[i];
 		const SimTxn *t = &o->txns[m->txn];
 
-		expected[i] = !o->queues[m->queue].gone && !o->queues[m->queue].damaged && !m->settled &&
-			!m->died && m->answering == SIM_NONE &&
-			(t->fate == SIM_COMMITTED || t->fate == SIM_WEAK || t->fate == SIM_IN);
+		expected[i] = 0;
+		if (o->queues[m->queue].gone || o->queues[m->queue].damaged ||
+			(t->fate != SIM_COMMITTED && t->fate != SIM_WEAK && t->fate != SIM_IN))
+			continue;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			expected[i] |= is_expected(o, m, g);
 	}
 }

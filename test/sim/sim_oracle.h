@@ -14,7 +14,12 @@
  *	 - it is done only by a transaction that is there and acknowledged it, or as a dead letter after as many deliveries as
  *	   its queue allows, of which there is one copy; and then it never comes back;
  *	 - it is not delivered while somebody else's lease on it runs, nor before its row is visible;
- *	 - its attempts never go down, as far as they were durable.
+ *	 - its attempts never go down, as far as they were durable;
+ *	 - all of this holds for every consumer group on its own.	A group begins, is sought or ends with its transaction, and
+ *	   then stands where that says: what was certainly pushed before is passed over or not as the rule has it, what was
+ *	   pushed afterwards is delivered, and what was acknowledged before a seek does not count behind it;
+ *	 - what was committed before a purge began is gone, unless a consumer holds it, or it stands behind something that was
+ *	   not decided then; what was pushed after it is not.
  *
  * After a crash the fate of a transaction whose commit nobody was told is what is seen of it, once and for all.
  */
@@ -31,6 +36,8 @@
 #define SIM_OWNER(txn)	((txn) + 2) /* given by this transaction */
 #define SIM_DEAD_LANE	UINT32_MAX	/* in place of a partition's number */
 #define SIM_AUTO		UINT32_MAX	/* creator of a queue that a push has made on its way */
+#define SIM_GROUPS		3		/* of a queue, by number; 0 is the default one */
+#define SIM_PARTITIONS_MAX	4	/* of a queue, the default one included */
 
 typedef enum SimFate
 {
@@ -50,6 +57,7 @@ typedef struct SimTxn
 	SimFate		fate;
 	uint64_t	began;			/* when its commit began; 0 = not yet */
 	uint64_t	told;			/* when its commit was told */
+	uint64_t	known;			/* ... or was seen after a crash; 0 = never */
 	uint32_t	first_message;
 	uint32_t	nmessages;
 	uint32_t	creates;		/* queue, SIM_NONE = none */
@@ -57,35 +65,75 @@ typedef struct SimTxn
 	uint8_t		evidence;		/* while a crash is judged: 1 = there, 2 = not there */
 } SimTxn;
 
-typedef struct SimMessage
+/* A message as its consumer group knows it. */
+typedef enum SimSeenState
 {
-	uint32_t	txn;
-	uint32_t	queue;
-	uint32_t	partition;
+	SIM_READY,
+	SIM_LEASED,
+	SIM_DONE,
+	SIM_UNKNOWN					/* only the messages can tell where the group begins, and nobody
+								 * has asked */
+} SimSeenState;
+
+/* What a group has done with a message since it stands where it does. */
+typedef struct SimUse
+{
 	bool		settled;		/* done by a transaction that is there for sure */
 	bool		died;			/* went to the dead letters because it came back too often */
 	bool		died_sure;		/* ... and was seen there after a crash */
-	uint64_t	position;		/* UINT64_MAX = never seen */
-	uint32_t	answering;		/* transaction whose commit acknowledges it just now, SIM_NONE */
+	bool		held;			/* delivered, and not known to be given back */
+	bool		spared;			/* a purge found it held */
+	uint32_t	resets;			/* seeks of the group */
+	uint32_t	answering;		/* transaction whose commit acknowledges it just now, 0 = none,
+								 * else + 1 */
 	uint32_t	lease;			/* number of the delivery that holds it, 0 = none known */
 	int64_t		lease_until;
 	uint32_t	attempt;		/* last one told, in this life of the server */
 	uint32_t	attempt_sure;	/* durable for sure */
 	uint64_t	attempt_told;	/* when `attempt` was told */
-	uint8_t		seen;			/* while a crash is judged: times in its partition */
-	uint8_t		seen_dead;		/* ... and in the dead lane, rejected */
+
+	/* while a crash is judged */
+	SimSeenState state;
+	bool		untold;			/* it was delivered, and nobody was told of it */
+	uint8_t		seen_dead;		/* times in the group's dead lane, rejected */
 	uint8_t		seen_died;		/* ... and there because it came back too often */
-	bool		seen_done;
-	uint8_t		answered;		/* ... and answers of transactions that are there */
-	uint8_t		rejected;		/* ... rejections among these */
+	uint8_t		answered;		/* there is an answer of a transaction that is there */
+	uint8_t		rejected;		/* rejections of those that are there */
+	uint8_t		doubtful;		/* ... and of those that may be there */
+} SimUse;
+
+typedef struct SimMessage
+{
+	uint32_t	txn;
+	uint32_t	queue;
+	uint32_t	partition;
+	uint64_t	purged;			/* since when who does not hold it does not get it any more; 0 =
+								 * not */
+	uint32_t	purge;			/* ... by this change */
+	uint64_t	position;		/* UINT64_MAX = never seen */
+	int64_t		at;				/* when it was pushed, as the server has it */
+	uint8_t		seen;			/* while a crash is judged: times in its partition */
+	SimUse		uses[SIM_GROUPS];
 } SimMessage;
 
 typedef struct SimAnswer
 {
 	uint32_t	txn;
 	uint32_t	message;
+	uint32_t	group;
+	uint64_t	delivered;		/* when the delivery that it answers was told */
 	bool		dead;			/* rejected: a copy stands in the dead lane */
 } SimAnswer;
+
+/* Where a group stands: as these changes of it say, SIM_NONE = at the first message. */
+typedef struct SimGroup
+{
+	bool		there;
+	uint64_t	id;				/* the server's */
+	uint64_t	since;			/* when it came to be */
+	uint32_t	placed[SIM_PARTITIONS_MAX]; /* change that placed it in a partition */
+	uint64_t	placed_at[SIM_PARTITIONS_MAX];
+} SimGroup;
 
 typedef struct SimQueue
 {
@@ -98,7 +146,42 @@ typedef struct SimQueue
 	bool		seen;			/* while a crash is judged: it is there */
 	bool		damaged;		/* ... and out of service */
 	uint32_t	owner;			/* ... and this is its owner */
+	SimGroup	groups[SIM_GROUPS];
 } SimQueue;
+
+typedef enum SimChangeKind
+{
+	SIM_SUBSCRIBE,
+	SIM_UNSUBSCRIBE,
+	SIM_SEEK,
+	SIM_PURGE
+} SimChangeKind;
+
+typedef enum SimStart
+{
+	SIM_FROM_OLDEST,
+	SIM_FROM_NEW,				/* what comes from now on */
+	SIM_FROM_POSITION,
+	SIM_FROM_TIME
+} SimStart;
+
+/*
+ * A transaction changes a group, which nobody else does until it has ended, or purges.	 It takes effect once, at a moment
+ * that the server chooses between the beginning of its commit and the time when that is told.
+ */
+typedef struct SimChange
+{
+	SimChangeKind kind;
+	uint32_t	txn;
+	uint32_t	queue;
+	uint32_t	group;
+	uint64_t	id;				/* of the group from then on */
+	uint32_t	partition;		/* SIM_NONE = all */
+	SimStart	start;
+	int64_t		start_at;
+	bool		over;			/* it has taken effect, or never will */
+	bool		happened;
+} SimChange;
 
 /* A transaction gives the queue a new definition, which is known by its owner. */
 typedef struct SimAlter
@@ -126,19 +209,22 @@ typedef struct SimOracle
 	uint32_t	nalters;
 	uint32_t	cap_alters;
 	SimAlter   *alters;			/* those of one queue in the order of their commits */
+	uint32_t	nchanges;
+	uint32_t	cap_changes;
+	SimChange  *changes;
 	uint32_t	leases;
 	FILE	   *trace;			/* tell everything as it comes, NULL = do not */
 	char		complaint[400];
 } SimOracle;
 
-/* A message as the server shows it. */
-typedef enum SimSeenState
+/* A message as a group shows it. */
+typedef struct SimShown
 {
-	SIM_READY,
-	SIM_LEASED,
-	SIM_DONE
-} SimSeenState;
+	SimSeenState state;
+	uint32_t	attempt;
+} SimShown;
 
+/* A message as the server shows it: delivered, after a crash, or as a dead letter. */
 typedef struct SimSeen
 {
 	uint32_t	txn;			/* from its payload */
@@ -146,9 +232,11 @@ typedef struct SimSeen
 	uint64_t	queue;			/* the server's id */
 	uint32_t	partition;		/* or SIM_DEAD_LANE */
 	uint64_t	position;
-	SimSeenState state;
-	uint32_t	attempt;
+	int64_t		at;
+	uint32_t	attempt;		/* delivered or dead */
+	uint32_t	group;			/* ... of this group */
 	bool		died;			/* in the dead lane: not rejected, it came back too often */
+	SimShown	shown[SIM_GROUPS];	/* in its own place, after a crash */
 } SimSeen;
 
 typedef struct SimSeenQueue
@@ -157,6 +245,7 @@ typedef struct SimSeenQueue
 	uint32_t	name;
 	bool		damaged;		/* out of service: nothing is expected of it */
 	uint32_t	owner;			/* SIM_FIRST_OWNER, or the owner of an alter */
+	uint64_t	groups[SIM_GROUPS]; /* the server's ids, UINT64_MAX = not there */
 } SimSeenQueue;
 
 /* Everything that a server shows after a crash: messages by queue, partition and position. */
@@ -185,9 +274,12 @@ extern void sim_oracle_drop(SimOracle *o, uint32_t txn, uint32_t queue);
 /* It alters the queue, which nobody else does until it has ended. */
 extern void sim_oracle_alter(SimOracle *o, uint32_t txn, uint32_t queue);
 
+/* It changes a group, or purges; returns the number of the change. */
+extern uint32_t sim_oracle_change(SimOracle *o, const SimChange *change);
+
 /* Messages of one transaction are announced without others in between; returns the message's number. */
 extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition);
-extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, bool dead);
+extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, uint32_t group, bool dead);
 
 /* ---- what becomes of it ---- */
 
@@ -195,17 +287,23 @@ extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, bool
 extern void sim_oracle_committing(SimOracle *o, uint32_t txn);
 extern void sim_oracle_visible(SimOracle *o, uint32_t txn);
 
+/* The change takes effect now. */
+extern void sim_oracle_happens(SimOracle *o, uint32_t change);
+
 /* Told: committed.  sure = it was waited for; logged = in the logs (not only in the WAL). */
 extern void sim_oracle_committed(SimOracle *o, uint32_t txn, bool sure, bool logged);
 extern void sim_oracle_aborted(SimOracle *o, uint32_t txn);
 
-/* Delivered at `now`: numbers of the messages are put into out; *lease numbers the delivery. */
-extern bool sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, int64_t now,
+/* Something is delivered now, which sim_oracle_popped will tell: returns the moment. */
+extern uint64_t sim_oracle_pops(SimOracle *o);
+
+/* Delivered to their group at `now`, taken at this moment: numbers of the messages are put into out; *lease numbers the delivery. */
+extern bool sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, uint64_t moment, int64_t now,
 							  uint32_t *out, uint32_t *lease);
 
 /* The lease runs until then, or has ended as far as these messages are concerned. */
 extern void sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until);
-extern void sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message);
+extern void sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message, uint32_t group);
 
 /* The server sends the message that is shown to the dead letters. */
 extern bool sim_oracle_died(SimOracle *o, const SimSeen *seen);
@@ -218,8 +316,21 @@ extern void sim_oracle_crashed(SimOracle *o);
 /* Judge what the recovered server shows. */
 extern bool sim_oracle_recovered(SimOracle *o, const SimView *view);
 
-/* Messages that must be delivered, or may be: expected[m] = 1 when message m is there and not done. */
+/* Messages that must be delivered: expected[m] = 1 when message m is there and some group has not done it. */
 extern void sim_oracle_expected(const SimOracle *o, uint8_t *expected);
+
+/* Does the group pass over the message, as it stands? */
+typedef enum SimPass
+{
+	SIM_STANDS,					/* no: it gets it */
+	SIM_MAY_PASS,
+	SIM_PASSES
+} SimPass;
+
+extern SimPass sim_oracle_passes(const SimOracle *o, const SimMessage *m, uint32_t group);
+
+/* May a purge have taken the message? */
+extern bool sim_oracle_purgeable(const SimOracle *o, const SimMessage *m);
 
 /* A line of the trace. */
 extern void sim_trace(const SimOracle *o, const char *format,...)

@@ -5,6 +5,7 @@
 #include "sim_server.h"
 
 #include "qc_cursor.h"
+#include "qc_group.h"
 #include "qc_index.h"
 #include "qc_lease.h"
 #include "qc_wait.h"
@@ -31,6 +32,15 @@ sim_partition_name(uint32_t partition)
 
 	assert(partition < SIM_PARTITIONS_MAX);
 	return (QcStr) {(const uint8_t *) names + 2 * (size_t) partition, partition == 0 ? 0 : 2};
+}
+
+QcStr
+sim_group_name(uint32_t group)
+{
+	static const char names[] = "g0g1g2";
+
+	assert(group < SIM_GROUPS);
+	return (QcStr) {(const uint8_t *) names + 2 * (size_t) group, group == 0 ? 0 : 2};
 }
 
 uint32_t
@@ -77,7 +87,7 @@ sim_read(SimProc *p, const SimPlace *place, SimSeen *seen)
 	*seen = (SimSeen)
 	{
 		.queue = place->queue, .partition = place->number, .position = place->position,
-		.attempt = place->attempt
+		.attempt = place->attempt, .at = created_at
 	};
 	if (sim_payload_get(message.data, message.data_len, &seen->txn, &seen->index))
 		return true;
@@ -91,12 +101,15 @@ typedef struct Pop
 {
 	SimClient  *client;
 	uint64_t	queue;			/* id */
+	uint32_t	group;			/* number */
+	uint64_t	group_id;
 	uint32_t	batch;
 	uint64_t	partition;
 	uint64_t	lease;
 	bool		may_wait;
 	bool		listed;
 	uint64_t	seq;			/* of the delivery */
+	uint64_t	moment;			/* ... the oracle's */
 	uint32_t	nplaces;
 	SimPlace	places[SIM_POP_MAX];
 } Pop;
@@ -119,7 +132,9 @@ found_nothing(Pop *pop, QcState *st, const QcPopRequest *request)
 												qc_name_at(st, request->partition->name),
 												request->partition->name_len);
 	qc_wait_list(st, pop->client->p->number, &what);
-	if (qc_waiter(st, pop->client->p->number)->woken)
+
+	/* The group may have been sought since it was looked at. */
+	if (qc_waiter(st, pop->client->p->number)->woken && !qc_group_scanning(request->group))
 		(void) sim_world_fail(pop->client->p->world, "who finds nothing is woken to look again");
 }
 
@@ -133,7 +148,11 @@ choose_runs(Pop *pop, QcState *st, QcRun *runs)
 	request.queue = qc_queue_by_id(st, pop->queue);
 	if (request.queue == NULL || request.queue->state == QC_QUEUE_DEAD || request.queue->damaged)
 		return 0;
-	request.group = qc_group_by_id(st, request.queue, QC_DEFAULT_GROUP);
+	request.group = qc_group_by_name(st, request.queue, (const char *) sim_group_name(pop->group).bytes,
+									 sim_group_name(pop->group).len);
+	if (request.group == NULL)
+		return 0;
+	pop->group_id = request.group->id;
 	if (pop->partition != 0)
 	{
 		request.partition = qc_partition_by_id(st, pop->partition);
@@ -151,7 +170,7 @@ static bool
 choose_delivery(void *context, SimProc *p, QcSmallPlan *small)
 {
 	Pop		   *pop = context;
-	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue, .group = QC_DEFAULT_GROUP,
+	QcDeliver	deliver = {.lease = pop->lease, .queue = pop->queue,
 		.lease_us = (uint64_t) p->world->config.lease_us};
 	QcRun		runs[SIM_POP_MAX];
 	uint32_t	nruns = choose_runs(pop, p->server->st, runs);
@@ -159,6 +178,7 @@ choose_delivery(void *context, SimProc *p, QcSmallPlan *small)
 
 	if (nruns == 0 || qc_lease_by_id(p->server->st, pop->lease) != NULL)
 		return false;
+	deliver.group = pop->group_id;
 	w = qc_plan_small_writer(small);
 	qc_effect_put(&w, QC_EFFECT_DELIVER, &deliver, nruns);
 	for (uint32_t i = 0; i < nruns; i++)
@@ -189,6 +209,7 @@ note_delivery(void *context, SimProc *p)
 		sim_place(st, QC_AT(st, QcPartition, cursor->partition), slot->position, slot->attempt,
 				  &slot->hint, &pop->places[pop->nplaces++]);
 	}
+	pop->moment = sim_oracle_pops(p->world->oracle);
 	qc_wait_popped(st, p->number, QC_AT(st, QcGroup, lease->group), true);
 }
 
@@ -224,7 +245,10 @@ receive(SimProc *p, const Pop *pop, SimHeld *held)
 	for (uint32_t i = 0; i < pop->nplaces; i++)
 	{
 		if (sim_read(p, &pop->places[i], &seen[i]))
+		{
+			seen[i].group = pop->group;
 			continue;
+		}
 		pop->client->failed = true;
 
 		/* Its queue may have been dropped meanwhile, and its files have gone. */
@@ -233,8 +257,8 @@ receive(SimProc *p, const Pop *pop, SimHeld *held)
 			sim_broken(p, "reading a message");
 		return false;
 	}
-	if (!sim_oracle_popped(p->world->oracle, seen, pop->nplaces, p->world->monotonic, messages,
-						   &held->delivery))
+	if (!sim_oracle_popped(p->world->oracle, seen, pop->nplaces, pop->moment, p->world->monotonic,
+						   messages, &held->delivery))
 		return false;
 	held->n = pop->nplaces;
 	for (uint32_t i = 0; i < held->n; i++)
@@ -258,6 +282,7 @@ wait_and_take(SimProc *p, Pop *pop, uint32_t patience)
 
 	for (;;)
 	{
+		sim_group_look(p, pop->queue, pop->group);
 		pop->may_wait = patience > 0 && !p->server->stopping;
 		pop->listed = false;
 		qc_plan_small(small, buffer, room);
@@ -280,7 +305,8 @@ wait_and_take(SimProc *p, Pop *pop, uint32_t patience)
 }
 
 bool
-sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, uint32_t patience)
+sim_pop(SimClient *client, uint32_t name, uint32_t group, uint32_t batch, uint64_t partition,
+		uint32_t patience)
 {
 	SimProc    *p = client->p;
 	SimHeld    *held = free_place(client);
@@ -292,6 +318,7 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, ui
 	pop = sim_arena_take(&p->arena, sizeof(Pop));
 	pop->client = client;
 	pop->queue = p->world->oracle->queues[number].id;
+	pop->group = group;
 	pop->batch = batch < SIM_POP_MAX ? batch : SIM_POP_MAX;
 	pop->partition = partition;
 	pop->lease = sim_below(p->world, UINT64_MAX - 1) + 1;
@@ -304,6 +331,8 @@ sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, ui
 	held->own = true;
 	held->name = name;
 	held->queue = number;
+	held->group = group;
+	held->group_id = pop->group_id;
 	held->n = 0;
 	if (!sim_write(p, pop->seq))
 	{
@@ -368,7 +397,7 @@ put_ends(SimClient *client, QcWriter *w, bool committed)
 		}
 		qc_effect_put(w, QC_EFFECT_RELEASE, &release, 0);
 		for (uint32_t k = 0; k < held->n; k++)
-			sim_oracle_given_back(o, held->delivery, held->spots[k].message);
+			sim_oracle_given_back(o, held->delivery, held->spots[k].message, held->group);
 		held->lease = 0;
 	}
 	return n;
@@ -428,7 +457,7 @@ tell_nack(SimProc *p, const SimHeld *held, const SimSpot *spot)
 
 		if (other == spot || (ordered && other->partition == spot->partition &&
 							  other->position > spot->position))
-			sim_oracle_given_back(p->world->oracle, held->delivery, other->message);
+			sim_oracle_given_back(p->world->oracle, held->delivery, other->message, held->group);
 	}
 }
 

@@ -77,6 +77,24 @@ shared(SimConfig *c)
 	c->shards = 2;
 }
 
+/* Consumer groups come, go and are sought, and queues are purged. */
+static void
+groups(SimConfig *c)
+{
+	c->groups = 30;
+	c->pop = 50;
+	c->names = c->names > 3 ? 3 : c->names;
+	c->checkpoint = c->checkpoint > 1000 ? 200 : c->checkpoint;
+	c->clients = c->clients < 3 ? 3 : c->clients;
+}
+
+/* What stands where cannot be told when a part of the logs is lost. */
+static void
+no_groups(SimConfig *c)
+{
+	c->groups = 0;
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -144,6 +162,7 @@ const SimScenario sim_scenarios[] = {
 	{"life-several", "... in several logs at once", 6, several, run_life, 0},
 	{"life-catalog", "... with queues that come and go", 6, catalog, run_life, 0},
 	{"life-shared", "... that come and go in shared logs", 6, shared, run_life, 0},
+	{"life-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_life, 0},
 	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
 	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
@@ -153,14 +172,15 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-several", "... in several logs at once", 7, several, run_sweep, 0},
 	{"sweep-catalog", "... with queues that come and go", 6, catalog, run_sweep, 0},
 	{"sweep-shared", "... that come and go in shared logs", 6, shared, run_sweep, 0},
+	{"sweep-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
-	{"damage-queue", "a byte of a queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_QUEUE},
-	{"damage-system", "a byte of the system log flipped", 2, NULL, run_damage, SIM_DAMAGE_SYSTEM},
-	{"damage-only", "a byte of the only queue's log flipped", 2, NULL, run_damage, SIM_DAMAGE_ONLY},
-	{"damage-directory", "a log directory missing", 2, NULL, run_damage, SIM_DAMAGE_DIRECTORY},
-	{"damage-file", "a log file missing", 2, NULL, run_damage, SIM_DAMAGE_FILE},
+	{"damage-queue", "a byte of a queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_QUEUE},
+	{"damage-system", "a byte of the system log flipped", 2, no_groups, run_damage, SIM_DAMAGE_SYSTEM},
+	{"damage-only", "a byte of the only queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_ONLY},
+	{"damage-directory", "a log directory missing", 2, no_groups, run_damage, SIM_DAMAGE_DIRECTORY},
+	{"damage-file", "a log file missing", 2, no_groups, run_damage, SIM_DAMAGE_FILE},
 	{"damage-checkpoint", "the checkpoint lost", 3, NULL, run_damage, SIM_DAMAGE_CHECKPOINT},
-	{"damage-copy", "a copy taken while the server ran", 4, NULL, run_damage, SIM_DAMAGE_COPY},
+	{"damage-copy", "a copy taken while the server ran", 4, no_groups, run_damage, SIM_DAMAGE_COPY},
 	{NULL, NULL, 0, NULL, NULL, 0}
 };
 

@@ -13,6 +13,7 @@
  *	 sim_upkeep.c	qlog's checkpointer
  *	 sim_client.c	what clients do
  *	 sim_pop.c		... with leases
+ *	 sim_group.c	... with consumer groups, and purges
  *	 sim_look.c		everything that a server shows, for the oracle
  *	 sim_check.c	invariants of the state
  *	 sim_wait.c		invariants of waiting, after every step
@@ -126,6 +127,9 @@ struct SimServer
 	SimProc    *name_locks[SIM_NAMES_MAX];
 	bool		making[SIM_NAMES_MAX];	/* a partition, which others may use only when the WAL has
 										 * its record */
+	uint32_t	holders[SIM_NAMES_MAX]; /* transactions that change groups or purge: the queue
+										 * stays */
+	SimProc    *group_locks[SIM_NAMES_MAX][SIM_GROUPS];
 
 	/* guards */
 	uint32_t	nguards;
@@ -217,8 +221,13 @@ extern void sim_wait_room(SimProc *p, const QcPlan *plan);
 extern void sim_append(SimProc *p, QcPlan *plan);
 extern void sim_settle(SimProc *p, QcPlan *plan, bool committed, uint64_t lsn);
 
-/* As sim_settle for an ordered entry, whose decision is logged in the same step: order is the credit for it. */
-extern void sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order);
+/*
+ * As sim_settle for an ordered entry, whose decision is logged in the same step: order is the credit for it.  done: called
+ * when it has taken effect, before anybody else runs.
+ */
+typedef void (*SimDone) (void *context, SimProc *p);
+extern void sim_settle_in_order(SimProc *p, const QcPlan *plan, uint64_t lsn, QcSmallPlan *order,
+								SimDone done, void *context);
 
 /* Reserve, fill and insert the WAL record of a joint entry, or of an immediate one that the WAL carries. */
 extern void sim_append_in_wal(SimProc *p, QcPlan *plan);
@@ -228,8 +237,13 @@ extern void sim_append_in_wal(SimProc *p, QcPlan *plan);
  * else in between, fill.	false = nothing logged, or no room.
  */
 typedef bool (*SimChoose) (void *context, SimProc *p, QcSmallPlan *small);
-typedef void (*SimDone) (void *context, SimProc *p);
 extern bool sim_submit(SimProc *p, QcSmallPlan *small, SimChoose choose, SimDone done, void *context);
+
+/* Log one catalog effect at once, in the WAL too.	Not in the middle of announcing messages. */
+extern bool sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed);
+
+/* The files of a new log, which the state then knows. */
+extern bool sim_make_log(SimProc *p, uint64_t log);
 
 /* ---- sim_guard.c ---- */
 
@@ -253,9 +267,6 @@ extern void sim_checkpoint(SimProc *p);
 
 extern void sim_client_main(SimProc *p);
 
-/* Log one catalog effect at once, in the WAL too.	Not in the middle of announcing messages. */
-extern bool sim_submit_catalog(SimProc *p, QcEffectKind kind, const void *fixed);
-
 /* A message that a client holds. */
 typedef struct SimSpot
 {
@@ -272,6 +283,8 @@ typedef struct SimHeld
 	uint32_t	delivery;		/* the oracle's number */
 	uint32_t	name;			/* of the queue */
 	uint32_t	queue;			/* the oracle's number */
+	uint32_t	group;			/* number */
+	uint64_t	group_id;
 	bool		own;			/* of the transaction that runs */
 	uint32_t	n;
 	SimSpot		spots[SIM_POP_MAX];
@@ -287,10 +300,11 @@ typedef struct SimClient
 } SimClient;
 
 /*
- * Pop at most batch messages, at most SIM_POP_MAX; partition 0 = of any.  When there is nothing, wait while others run, at
+ * Pop at most batch messages for a group, at most SIM_POP_MAX; partition 0 = of any.  When there is nothing, wait while others run, at
  * most `patience` times.  false = nothing was delivered.
  */
-extern bool sim_pop(SimClient *client, uint32_t name, uint32_t batch, uint64_t partition, uint32_t patience);
+extern bool sim_pop(SimClient *client, uint32_t name, uint32_t group, uint32_t batch, uint64_t partition,
+					uint32_t patience);
 
 /* A transaction that acknowledges everything the client holds; false = that was nothing, or not to be had. */
 extern bool sim_acknowledge(SimClient *client);
@@ -327,6 +341,39 @@ extern bool sim_read(SimProc *p, const SimPlace *place, SimSeen *seen);
 extern QcStr sim_queue_name(uint32_t name);
 extern QcStr sim_partition_name(uint32_t partition);
 extern uint32_t sim_name_number(const char *name, uint16_t len);
+
+extern QcStr sim_group_name(uint32_t group);
+
+/* ---- sim_group.c ---- */
+
+/*
+ * Choose a change of a group, or a purge, for a transaction of this client, and encode it; false = there is none to be
+ * had.	What it holds until the transaction has ended is given back by sim_change_end.
+ */
+typedef struct SimChanging
+{
+	bool		staged;
+	uint32_t	name;			/* of the queue */
+	bool		locked;			/* the group */
+	SimChange	change;
+	uint32_t	number;			/* the oracle's */
+	QcEffectKind kind;
+	union
+	{
+		QcGroupCreate create;
+		QcGroupDrop drop;
+		QcSeek		seek;
+		QcPurge		purge;
+	}			effect;
+	QcSeekItem	item;
+	uint32_t	nitems;
+} SimChanging;
+
+extern bool sim_change_begin(SimProc *p, uint32_t txn, SimChanging *changing);
+extern void sim_change_end(SimProc *p, SimChanging *changing);
+
+/* Before a pop: the group looks at partitions that it has not looked at. */
+extern void sim_group_look(SimProc *p, uint64_t queue, uint32_t group);
 
 /* ---- sim_look.c ---- */
 

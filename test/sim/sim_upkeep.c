@@ -7,6 +7,7 @@
 #include "sim_server.h"
 
 #include "qc_catalog.h"
+#include "qc_group.h"
 #include "qc_lease.h"
 #include "qc_mutant.h"
 #include "qc_timer.h"
@@ -214,7 +215,10 @@ sim_upkeep_main(SimProc *p)
 		if (sim_below(w, 10) == 0)
 			(void) sim_move_dying(p);
 		if (sim_below(w, 20) == 0)
+		{
 			(void) qc_queue_sweep(server->st, SWEEP_ROWS);
+			(void) qc_group_sweep(server->st, SWEEP_ROWS);
+		}
 		if (sim_below(w, 200) == 0)
 			extend_ahead(p);
 		sim_pause(p);

@@ -50,6 +50,44 @@ match_queues(SimOracle *o, const SimView *view)
 	return true;
 }
 
+/* Groups are there as the transactions say that changed them. */
+static bool
+judge_groups(SimOracle *o, const SimView *view)
+{
+	for (uint32_t i = 0; i < view->nqueues; i++)
+	{
+		const SimSeenQueue *shown = &view->queues[i];
+		const SimQueue *queue = live_queue(o, shown->id);
+
+		for (uint32_t g = 0; g < SIM_GROUPS && queue != NULL && !queue->damaged; g++)
+		{
+			const SimGroup *group = &queue->groups[g];
+			uint64_t	id = group->there ? group->id : UINT64_MAX;
+
+			if (shown->groups[g] != id)
+				return sim_oracle_complain(o, "group %u of queue %u has id %lld instead of %lld", g,
+										   queue->name, (long long) shown->groups[g],
+										   (long long) id);
+		}
+	}
+	return true;
+}
+
+/* A dead letter. */
+static bool
+match_letter(SimOracle *o, SimMessage *m, const SimSeen *seen)
+{
+	const SimQueue *queue = &o->queues[m->queue];
+	SimUse	   *use = &m->uses[seen->group];
+
+	if (!seen->died)
+		use->seen_dead++;
+	else if (use->seen_died++ > use->resets || (int64_t) seen->attempt != (int64_t) queue->limit + 1)
+		return sim_oracle_complain(o, "message %u of transaction %u died at attempt %u, for the %u. time",
+								   seen->index, seen->txn, seen->attempt, use->seen_died);
+	return true;
+}
+
 /* Is the message in its own place, or in a dead lane of its queue? */
 static bool
 match_message(SimOracle *o, const SimSeen *seen)
@@ -66,14 +104,7 @@ match_message(SimOracle *o, const SimSeen *seen)
 		return sim_oracle_complain(o, "message %u of transaction %u stands in another queue or partition",
 								   seen->index, seen->txn);
 	if (seen->partition == SIM_DEAD_LANE)
-	{
-		if (!seen->died)
-			m->seen_dead++;
-		else if (m->seen_died++ > 0 || (int64_t) seen->attempt != (int64_t) queue->limit + 1)
-			return sim_oracle_complain(o, "message %u of transaction %u died at attempt %u, for the %u. time",
-									   seen->index, seen->txn, seen->attempt, m->seen_died);
-		return true;
-	}
+		return match_letter(o, m, seen);
 	if (m->seen++ > 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is there twice", seen->index,
 								   seen->txn);
@@ -81,30 +112,53 @@ match_message(SimOracle *o, const SimSeen *seen)
 		return sim_oracle_complain(o, "message %u of transaction %u has moved from position %llu to %llu",
 								   seen->index, seen->txn, (unsigned long long) m->position,
 								   (unsigned long long) seen->position);
-	sim_trace(o, "shown: message %u.%u at %llu of queue %u partition %u, state %d, attempt %u", seen->txn,
-			  seen->index, (unsigned long long) seen->position, m->queue, m->partition,
-			  (int) seen->state, seen->attempt);
 	m->position = seen->position;
-	m->seen_done = seen->state == SIM_DONE;
+	m->at = seen->at;
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+	{
+		sim_trace(o, "shown: message %u.%u at %llu of queue %u partition %u, group %u, state %d, attempt %u",
+				  seen->txn, seen->index, (unsigned long long) seen->position, m->queue, m->partition, g,
+				  (int) seen->shown[g].state, seen->shown[g].attempt);
+		m->uses[g].state = seen->shown[g].state;
+	}
 	return true;
 }
 
 /* The last attempt told that must have survived. */
 static bool
-judge_attempt(SimOracle *o, const SimView *view, const SimSeen *seen)
+judge_attempt(SimOracle *o, const SimView *view, const SimSeen *seen, uint32_t group)
 {
-	SimMessage *m = &o->messages[o->txns[seen->txn].first_message + seen->index];
-	uint32_t	bound = m->attempt_sure;
+	SimUse	   *use = &o->messages[o->txns[seen->txn].first_message + seen->index].uses[group];
+	uint32_t	attempt = seen->shown[group].attempt;
+	uint32_t	bound = use->attempt_sure;
 
-	if (seen->partition == SIM_DEAD_LANE || seen->state == SIM_DONE)
+	use->untold = attempt > use->attempt;
+	if (use->state == SIM_DONE || !live_queue(o, seen->queue)->groups[group].there)
 		return true;
-	if ((view->machine_lived || m->attempt_told < o->sure) && m->attempt > bound)
-		bound = m->attempt;
-	if (seen->attempt < bound && !view->lossy)
-		return sim_oracle_complain(o, "message %u of transaction %u was at attempt %u and is at %u",
-								   seen->index, seen->txn, bound, seen->attempt);
-	m->attempt = m->attempt_sure = seen->attempt;
-	m->attempt_told = o->clock;
+	if ((view->machine_lived || use->attempt_told < o->sure) && use->attempt > bound)
+		bound = use->attempt;
+	if (attempt < bound && !view->lossy)
+		return sim_oracle_complain(o, "message %u of transaction %u was at attempt %u in group %u and is at %u",
+								   seen->index, seen->txn, bound, group, attempt);
+	use->attempt = use->attempt_sure = attempt;
+	use->attempt_told = o->clock;
+	use->held = use->state == SIM_LEASED;
+	return true;
+}
+
+static bool
+judge_attempts(SimOracle *o, const SimView *view)
+{
+	for (uint32_t i = 0; i < view->nmessages; i++)
+	{
+		const SimSeen *seen = &view->messages[i];
+
+		for (uint32_t g = 0; g < SIM_GROUPS && seen->partition != SIM_DEAD_LANE; g++)
+		{
+			if (!judge_attempt(o, view, seen, g))
+				return false;
+		}
+	}
 	return true;
 }
 
@@ -146,12 +200,18 @@ match(SimOracle *o, const SimView *view)
 		return false;
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		o->messages[i].seen = o->messages[i].seen_dead = o->messages[i].seen_died = 0;
-		o->messages[i].seen_done = false;
+		SimMessage *m = &o->messages[i];
+
+		m->seen = 0;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+		{
+			m->uses[g].seen_dead = m->uses[g].seen_died = 0;
+			m->uses[g].state = SIM_UNKNOWN;
+		}
 	}
 	for (uint32_t i = 0; i < view->nmessages; i++)
 	{
-		if (!match_message(o, &view->messages[i]) || !judge_attempt(o, view, &view->messages[i]))
+		if (!match_message(o, &view->messages[i]))
 			return false;
 	}
 	return judge_positions(o, view);
@@ -189,7 +249,11 @@ judge_rows(SimOracle *o, const SimView *view)
 		if (!t->joint)
 			continue;
 		if (t->fate == SIM_DOUBT)
+		{
 			t->fate = row ? SIM_IN : SIM_OUT;
+			if (row && t->known == 0)
+				t->known = o->clock++;
+		}
 		else if (is_in(t) != row)
 			return sim_oracle_complain(o, "the row of transaction %u %s", i,
 									   row ? "came from nowhere" : "is lost");
@@ -198,13 +262,54 @@ judge_rows(SimOracle *o, const SimView *view)
 	return true;
 }
 
+/* What the server was about to do when it died took effect at the end of recovery, or never will. */
+static void
+finish_changes(SimOracle *o)
+{
+	for (uint32_t i = 0; i < o->nchanges; i++)
+	{
+		SimChange  *change = &o->changes[i];
+
+		if (change->over)
+			continue;
+		if (!is_in(&o->txns[change->txn]))
+			change->over = true;
+		else
+			sim_oracle_happens(o, i);
+	}
+}
+
 /* Is anything to be seen of the message, whatever its fate? */
 static bool
 observable(const SimOracle *o, const SimMessage *m)
 {
 	const SimQueue *queue = &o->queues[m->queue];
 
-	return !queue->gone && !queue->damaged && (queue->seen || !dropped(o, m->queue));
+	return !queue->gone && !queue->damaged && (queue->seen || !dropped(o, m->queue)) &&
+		(m->seen > 0 || !sim_oracle_purgeable(o, m));
+}
+
+/* Must the group have done what it has not done?	(It is there, and its place is known.) */
+static bool
+is_known(const SimOracle *o, const SimMessage *m, uint32_t group)
+{
+	return o->queues[m->queue].groups[group].there && m->uses[group].state != SIM_UNKNOWN;
+}
+
+/* May the message be done without anybody having answered? */
+static bool
+may_be_passed(const SimOracle *o, const SimMessage *m, uint32_t group)
+{
+	return sim_oracle_passes(o, m, group) != SIM_STANDS || sim_oracle_purgeable(o, m);
+}
+
+/* Does the answer count for where the group stands now? */
+static bool
+answer_counts(const SimOracle *o, const SimAnswer *answer)
+{
+	const SimMessage *m = &o->messages[answer->message];
+
+	return answer->delivered >= o->queues[m->queue].groups[answer->group].placed_at[m->partition];
 }
 
 /* Answers of those that are there. */
@@ -212,15 +317,26 @@ static void
 count_answers(SimOracle *o)
 {
 	for (uint32_t i = 0; i < o->nmessages; i++)
-		o->messages[i].answered = o->messages[i].rejected = 0;
+	{
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			o->messages[i].uses[g].answered = o->messages[i].uses[g].rejected =
+				o->messages[i].uses[g].doubtful = 0;
+	}
 	for (uint32_t i = 0; i < o->nanswers; i++)
 	{
-		SimMessage *m = &o->messages[o->answers[i].message];
+		const SimAnswer *answer = &o->answers[i];
+		const SimMessage *m = &o->messages[answer->message];
+		SimUse	   *use = &o->messages[answer->message].uses[answer->group];
+		bool		in = is_in(&o->txns[answer->txn]);
 
-		if (!is_in(&o->txns[o->answers[i].txn]))
-			continue;
-		m->answered = 1;
-		m->rejected = (uint8_t) (m->rejected + o->answers[i].dead);
+		/* Letters outlive a seek. */
+		if (answer->dead && answer->delivered >= o->queues[m->queue].groups[answer->group].since)
+		{
+			use->rejected = (uint8_t) (use->rejected + in);
+			use->doubtful = (uint8_t) (use->doubtful + (o->txns[answer->txn].fate == SIM_DOUBT));
+		}
+		if (in && answer_counts(o, answer))
+			use->answered = 1;
 	}
 }
 
@@ -246,6 +362,31 @@ evidence_of_alters(SimOracle *o)
 	}
 }
 
+/* What is seen of the messages that undecided transactions acknowledged. */
+static void
+evidence_of_answers(SimOracle *o)
+{
+	for (uint32_t i = 0; i < o->nanswers; i++)
+	{
+		const SimAnswer *answer = &o->answers[i];
+		SimTxn	   *t = &o->txns[answer->txn];
+		const SimMessage *m = &o->messages[answer->message];
+		const SimUse *use = &m->uses[answer->group];
+
+		if (t->fate != SIM_DOUBT || m->seen == 0 || !observable(o, m) ||
+			!is_known(o, m, answer->group) || !answer_counts(o, answer))
+			continue;
+		if (answer->dead && use->seen_dead == use->rejected + use->doubtful)
+			t->evidence |= THERE;
+		else if (answer->dead && use->seen_dead == use->rejected)
+			t->evidence |= MISSING;
+		if (use->state != SIM_DONE || (use->seen_died > 0 && use->resets == 0))
+			t->evidence |= MISSING;
+		else if (use->answered == 0 && use->seen_died == 0 && !may_be_passed(o, m, answer->group))
+			t->evidence |= THERE;
+	}
+}
+
 /* What is seen of the messages of undecided transactions, and of what they acknowledged. */
 static void
 collect_evidence(SimOracle *o)
@@ -264,18 +405,7 @@ collect_evidence(SimOracle *o)
 		}
 	}
 	evidence_of_alters(o);
-	for (uint32_t i = 0; i < o->nanswers; i++)
-	{
-		SimTxn	   *t = &o->txns[o->answers[i].txn];
-		const SimMessage *m = &o->messages[o->answers[i].message];
-
-		if (t->fate != SIM_DOUBT || m->seen == 0 || !observable(o, m))
-			continue;
-		if (!m->seen_done || m->seen_died > 0)
-			t->evidence |= MISSING;
-		else if (m->answered == 0)
-			t->evidence |= THERE;
-	}
+	evidence_of_answers(o);
 }
 
 static bool
@@ -293,6 +423,8 @@ judge_evidence(SimOracle *o)
 			return sim_oracle_complain(o, "transaction %u is there in part only", i);
 		if (t->evidence != 0)
 			t->fate = t->evidence == THERE ? SIM_IN : SIM_OUT;
+		if (t->fate == SIM_IN && t->known == 0)
+			t->known = o->clock++;
 	}
 	return true;
 }
@@ -357,13 +489,57 @@ judge_alters(SimOracle *o)
 	return true;
 }
 
+/* A message of which something is seen, as one group has it. */
+static bool
+judge_use(SimOracle *o, uint32_t number, uint32_t group, bool lossy)
+{
+	SimMessage *m = &o->messages[number];
+	SimUse	   *use = &m->uses[group];
+	uint32_t	index = number - o->txns[m->txn].first_message;
+	bool		answered = use->answered != 0;
+	bool		done = use->state == SIM_DONE;
+
+	if (!is_known(o, m, group))
+		return true;
+	if (answered && !done)
+		return sim_oracle_complain(o, "message %u of transaction %u has come back to group %u after it was acknowledged",
+								   index, m->txn, group);
+	if (answered && use->seen_died > 0 && use->resets == 0)
+		return sim_oracle_complain(o, "message %u of transaction %u was acknowledged, and died", index,
+								   m->txn);
+	if (use->seen_died > 0 && !done && use->resets == 0)
+		return sim_oracle_complain(o, "message %u of transaction %u died, and is still there", index,
+								   m->txn);
+	if (use->died_sure && use->seen_died == 0 && !lossy)
+		return sim_oracle_complain(o, "the dead letter of message %u of transaction %u is lost", index,
+								   m->txn);
+	if (!answered && done && use->seen_died == 0 && !may_be_passed(o, m, group))
+		return sim_oracle_complain(o, "message %u of transaction %u is done in group %u, and nobody acknowledged it",
+								   index, m->txn, group);
+	if (use->seen_dead < use->rejected || use->seen_dead > use->rejected + use->doubtful)
+		return sim_oracle_complain(o, "message %u of transaction %u has %u copies in the dead lane instead of %u",
+								   index, m->txn, use->seen_dead, use->rejected);
+	if (!done && sim_oracle_passes(o, m, group) == SIM_PASSES)
+		return sim_oracle_complain(o, "message %u of transaction %u waits in group %u, which stands behind it",
+								   index, m->txn, group);
+
+	/* A purge may have met a consumer that was about to hear of it. */
+	use->spared |= !done && m->purged != 0 && use->untold;
+	if (!done && m->purged != 0 && !use->spared)
+		return sim_oracle_complain(o, "message %u of transaction %u waits in group %u after a purge",
+								   index, m->txn, group);
+	use->settled = answered;
+	use->died = use->seen_died > 0 && done && !answered;
+	use->died_sure = use->seen_died > 0;
+	return true;
+}
+
 static bool
 judge_message(SimOracle *o, uint32_t number, bool lossy)
 {
 	SimMessage *m = &o->messages[number];
 	const SimTxn *t = &o->txns[m->txn];
 	uint32_t	index = number - t->first_message;
-	bool		answered = m->answered != 0;
 
 	if (!observable(o, m))
 		return true;
@@ -379,26 +555,11 @@ judge_message(SimOracle *o, uint32_t number, bool lossy)
 		m->position = UINT64_MAX;
 		return true;
 	}
-	if (answered && !m->seen_done)
-		return sim_oracle_complain(o, "message %u of transaction %u has come back after it was acknowledged",
-								   index, m->txn);
-	if (answered && m->seen_died > 0)
-		return sim_oracle_complain(o, "message %u of transaction %u was acknowledged, and died", index,
-								   m->txn);
-	if (m->seen_died > 0 && !m->seen_done)
-		return sim_oracle_complain(o, "message %u of transaction %u died, and is still there", index,
-								   m->txn);
-	if (m->died_sure && m->seen_died == 0 && !lossy)
-		return sim_oracle_complain(o, "the dead letter of message %u of transaction %u is lost", index,
-								   m->txn);
-	if (!answered && m->seen_done && m->seen_died == 0)
-		return sim_oracle_complain(o, "message %u of transaction %u is done, and nobody acknowledged it",
-								   index, m->txn);
-	if (m->seen_dead != m->rejected)
-		return sim_oracle_complain(o, "message %u of transaction %u has %u copies in the dead lane instead of %u",
-								   index, m->txn, m->seen_dead, m->rejected);
-	m->settled = answered;
-	m->died = m->died_sure = m->seen_died > 0;
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+	{
+		if (!judge_use(o, number, g, lossy))
+			return false;
+	}
 	return true;
 }
 
@@ -410,8 +571,11 @@ sim_oracle_recovered(SimOracle *o, const SimView *view)
 		if (is_in(&o->txns[i]))
 			o->txns[i].fate = SIM_DOUBT;
 	}
-	if (!match(o, view) || !judge_rows(o, view) || !judge_evidence(o) || !judge_queues(o) ||
-		!judge_alters(o))
+	if (!match(o, view) || !judge_rows(o, view))
+		return false;
+	finish_changes(o);
+	if (!judge_attempts(o, view) || !judge_evidence(o) || !judge_queues(o) || !judge_alters(o) ||
+		!judge_groups(o, view))
 		return false;
 	count_answers(o);
 	for (uint32_t i = 0; i < o->nmessages; i++)

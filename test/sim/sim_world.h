@@ -14,7 +14,6 @@
 #include "sim_wal.h"
 
 #define SIM_NAMES_MAX		8	/* of queues */
-#define SIM_PARTITIONS_MAX	4	/* of a queue, the default one included */
 
 /* What a seed chooses: no two kinds of trouble need to be likely in the same run. */
 typedef struct SimConfig
@@ -35,6 +34,7 @@ typedef struct SimConfig
 	uint32_t	several;		/* ... that push into several queues */
 	uint32_t	pop;
 	uint32_t	catalog;		/* ... that create or drop a queue */
+	uint32_t	groups;			/* ... that change consumer groups or purge */
 	uint32_t	stranger;		/* ... that have nothing to do with queues */
 	uint32_t	large;			/* ... whose messages are large */
 	uint32_t	noise;			/* ... whose messages do not shrink */
