@@ -414,6 +414,7 @@ extras(QlogWorker *worker)
 
 	(void) qlog_disk_entitle(false);
 	more = snapshot(worker);
+	more = qlog_upkeep_warm(worker) || more;
 	more = qlog_upkeep_index(worker) || more;
 	(void) qlog_disk_entitle(true);
 	return more;

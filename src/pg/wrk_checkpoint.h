@@ -71,6 +71,9 @@ extern bool qlog_upkeep_estimates(QlogWorker *worker);
 extern bool qlog_upkeep_index(QlogWorker *worker);
 extern void qlog_upkeep_index_forget(uint64 log);
 
+/* wrk_warm.c: fill the memory index after a start, not for long; true = more is left. */
+extern bool qlog_upkeep_warm(QlogWorker *worker);
+
 /*
  * Logs that nothing needs any more, taken out of the state before a dump; their directories go once that dump is
  * stored.	Returns their number.

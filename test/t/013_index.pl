@@ -136,4 +136,18 @@ ok(all_indexed(), 'after a crash closed files get an index');
 is($node->sql("select count(*) from queue_pop('q', 1000)"), 600, 'and all messages are there');
 $node->stop;
 
+# After a start the records of the active file are in the memory index again, so that not every session reads its headers.
+{
+	my $other = QlogNode->started('warm');
+
+	$other->sql(q{select queue_create('q', '{"retry_limit": -1}');
+		do $$ begin for i in 1 .. 3000 loop perform queue_push('q', json_build_object('n', i)::text); commit; end loop; end $$});
+	$other->sql('select qlog_checkpoint()');
+	$other->restart;
+	$other->poll_sql('select index_memory_used >= 3000 * 48 from qlog_stat_log');
+	is($other->sql(q{begin; select count(*), min((payload->>'n')::int), max((payload->>'n')::int) from queue_pop('q', 3000); rollback}),
+		'3000|1|3000', 'and lead to their messages');
+	$other->stop;
+}
+
 done_testing();
