@@ -7,6 +7,9 @@
  * (qlog_dump_record.c), and what several logs say about one entry is compared at the end
  * (qlog_dump_parts.c).  Other files are printed by qlog_dump_other.c.
  *
+ * What a directory holds in short is said by qlog_dump_summary.c, which reads the checkpoint through qlog_dump_rows.c;
+ * records are shown as they come by qlog_dump_follow.c.
+ *
  * Read-only: of the I/O table only open, close, read, size and list are called.
  */
 #ifndef QLOG_DUMP_H
@@ -19,6 +22,7 @@
 #include "qc_site.h"
 #include "qc_logfile.h"
 #include "qc_record.h"
+#include "qc_snapshot.h"
 #include "qlog_dump_row.h"
 
 /* exit codes */
@@ -43,8 +47,13 @@ typedef struct DumpOptions
 	uint64_t	limit;			/* records */
 	bool		one_log;
 	uint64_t	log;
+	const char *queue;			/* by its name, looked up in the checkpoint */
 	bool		one_partition;
 	uint64_t	partition;
+	bool		one_queue;		/* of a log with several: */
+	uint64_t	queue_id;
+	const uint64_t *partitions; /* of the queue, ascending */
+	uint32_t	npartitions;
 	int			kind;			/* QcKind or DUMP_ANY */
 	int			effect;			/* QcEffectKind or DUMP_ANY */
 	DumpPayload payload;
@@ -52,6 +61,8 @@ typedef struct DumpOptions
 	bool		quiet;
 	bool		stats;
 	bool		verify;
+	bool		summary;
+	bool		follow;
 } DumpOptions;
 
 /* What came of the command line. */
@@ -84,6 +95,38 @@ typedef struct DumpStats
 
 typedef struct DumpParts DumpParts;
 
+/* A queue of the checkpoint. */
+typedef struct DumpQueue
+{
+	uint64_t	id;
+	uint64_t	log;
+	uint32_t	database;
+	bool		damaged;
+	uint16_t	name_len;
+	char		name[256];
+} DumpQueue;
+
+typedef struct DumpPartition
+{
+	uint64_t	id;
+	uint64_t	queue;
+} DumpPartition;
+
+/* What the rows of a checkpoint tell. */
+typedef struct DumpRows
+{
+	uint64_t	seq;			/* the mark */
+	uint64_t	rows;
+	uint64_t	bytes;
+	uint64_t	kinds[26];		/* rows by the letter of their key */
+	DumpQueue  *queues;
+	uint32_t	nqueues;
+	uint32_t	cap_queues;
+	DumpPartition *partitions;
+	uint32_t	npartitions;
+	uint32_t	cap_partitions;
+} DumpRows;
+
 typedef struct Dump
 {
 	DumpOptions options;
@@ -92,6 +135,7 @@ typedef struct Dump
 	FILE	   *errors;
 	uint64_t	shown;			/* records that passed the filters */
 	DumpStats	total;
+	uint64_t	floor;			/* entries up to this seq need not be whole, and files may be gone */
 	bool		failed;			/* something could not be read */
 	DumpParts  *parts;			/* collected in a directory with --verify, otherwise NULL */
 	uint8_t    *raw;			/* buffer for unpacked payloads */
@@ -197,6 +241,25 @@ extern void dump_index(Dump *dump, const DumpFile *file, uint64_t file_id, const
 					   uint64_t log_length);
 extern void dump_stash(Dump *dump, const DumpFile *file);
 extern void dump_text_file(Dump *dump, const char *path);
+
+/* qlog_dump_summary.c: what is in a directory, without reading its logs. */
+extern void dump_summary(Dump *dump);
+
+/* Check all snapshots, and show them unless --verify. */
+extern void dump_snapshots(Dump *dump);
+
+/* qlog_dump_follow.c: records of a directory as they come, until a signal or the limit. */
+extern void dump_follow(Dump *dump);
+
+/*
+ * qlog_dump_rows.c: rows of the checkpoint store (QC_BUSY: a server uses it), of a snapshot, or of whichever is newest and can be
+ * read.	 To be freed also after an error.
+ */
+extern QcStatus dump_rows_store(Dump *dump, DumpRows *rows, QcError *err);
+extern QcStatus dump_rows_snapshot(Dump *dump, uint64_t seq, DumpRows *rows, QcSnapshotHead *head,
+								   QcError *err);
+extern QcStatus dump_rows_newest(Dump *dump, DumpRows *rows, QcError *err);
+extern void dump_rows_free(DumpRows *rows);
 
 /* qlog_dump_stats.c */
 extern void dump_stats_add(DumpStats *to, const DumpStats *from);

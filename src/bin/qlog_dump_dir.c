@@ -63,18 +63,32 @@ check_index(const LogFiles *files, const DumpFile *log_file, uint64_t length)
 	free(file.bytes);
 }
 
-/* Files are removed from the oldest on only: no number is missing in between. */
+/* A number is missing in between: when nothing was ever removed that is damage, otherwise only the state knows. */
+static void
+report_gap(const LogFiles *files, DumpStats *stats, uint64_t first, uint64_t end)
+{
+	DumpRow    *row = &files->dump->row;
+	char		path[QC_PATH_MAX];
+
+	qc_path_file(path, files->layout, files->log, first, "qlog");
+	if (files->dump->floor == 0)
+		dump_damage(files->dump, stats, path, UINT64_MAX, 0, "log file is missing");
+	else if (dump_shows_lines(files->dump))
+	{
+		dump_row_begin(row, "removed");
+		dump_row_word(row, "path", path);
+		dump_row_u64(row, "files", end - first);
+		dump_row_end(row);
+	}
+}
+
 static void
 check_numbers(const LogFiles *files, DumpStats *stats)
 {
 	for (uint32_t i = 1; i < files->count; i++)
 	{
-		char		path[QC_PATH_MAX];
-
-		if (files->ids[i] == files->ids[i - 1] + 1)
-			continue;
-		qc_path_file(path, files->layout, files->log, files->ids[i - 1] + 1, "qlog");
-		dump_damage(files->dump, stats, path, UINT64_MAX, 0, "log file is missing");
+		if (files->ids[i] != files->ids[i - 1] + 1)
+			report_gap(files, stats, files->ids[i - 1] + 1, files->ids[i]);
 	}
 }
 
@@ -158,8 +172,74 @@ dump_stash_of_directory(Dump *dump)
 	free(file.bytes);
 }
 
-void
-dump_directory(Dump *dump)
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Only records of this queue: its log, and of that, when it has others too, its partitions. */
+static void
+select_queue(Dump *dump, const DumpRows *rows, const DumpQueue *queue, uint64_t *partitions)
+{
+	DumpOptions *options = &dump->options;
+	uint32_t	n = 0;
+
+	options->one_log = true;
+	options->log = queue->log;
+	for (uint32_t i = 0; i < rows->nqueues; i++)
+		options->one_queue = options->one_queue ||
+			(rows->queues[i].log == queue->log && rows->queues[i].id != queue->id);
+	for (uint32_t i = 0; i < rows->npartitions; i++)
+	{
+		if (rows->partitions[i].queue == queue->id)
+			partitions[n++] = rows->partitions[i].id;
+	}
+	qsort(partitions, n, sizeof(uint64_t), compare_ids);
+	options->queue_id = queue->id;
+	options->partitions = partitions;
+	options->npartitions = n;
+}
+
+/* Look a queue up by its name; false = it cannot be told.	*partitions is malloc'ed. */
+static bool
+find_queue(Dump *dump, uint64_t **partitions)
+{
+	const char *name = dump->options.queue;
+	const DumpQueue *found = NULL;
+	uint32_t	n = 0;
+	DumpRows	rows;
+	QcError		err;
+	QcStatus	status = dump_rows_newest(dump, &rows, &err);
+
+	for (uint32_t i = 0; status == QC_OK && i < rows.nqueues; i++)
+	{
+		const DumpQueue *queue = &rows.queues[i];
+
+		if (queue->name_len != strlen(name) || memcmp(queue->name, name, queue->name_len) != 0)
+			continue;
+		found = queue;
+		n++;
+	}
+	if (status == QC_OK && n != 1)
+		status = qc_error_at(&err, QC_NOTFOUND, dump->options.path, UINT64_MAX,
+							 n == 0 ? "the checkpoint knows no queue of this name" :
+							 "several databases have a queue of this name: give its log id");
+	*partitions = malloc(rows.npartitions * sizeof(uint64_t) + 1);
+	if (status == QC_OK && *partitions != NULL)
+		select_queue(dump, &rows, found, *partitions);
+	else
+		dump_fail(dump, &err);
+	dump_rows_free(&rows);
+	return !dump->failed;
+}
+
+/* All logs, and whatever else is in the directory. */
+static void
+dump_everything(Dump *dump)
 {
 	const DumpOptions *options = &dump->options;
 	bool		everything = !options->one_log && !options->one_partition &&
@@ -185,8 +265,32 @@ dump_directory(Dump *dump)
 	}
 	if (everything && !dump_limit_reached(dump))
 		dump_stash_of_directory(dump);
+	if (everything && options->verify)
+		dump_snapshots(dump);
 	if (dump->parts != NULL)
 		dump_parts_compare(dump);
 	dump_parts_free(dump->parts);
 	dump->parts = NULL;
+}
+
+void
+dump_directory(Dump *dump)
+{
+	uint64_t   *partitions = NULL;
+	QcError		err;
+
+	if (qc_dir_read_floor(dump->io, &dump->floor, &err) != QC_OK)
+	{
+		dump_damage(dump, &dump->total, "FLOOR", UINT64_MAX, 0, err.text);
+		dump->floor = UINT64_MAX;
+	}
+	if (dump->options.queue != NULL && !find_queue(dump, &partitions))
+		dump->failed = true;
+	else if (dump->options.summary)
+		dump_summary(dump);
+	else if (dump->options.follow)
+		dump_follow(dump);
+	else
+		dump_everything(dump);
+	free(partitions);
 }

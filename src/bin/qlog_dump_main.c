@@ -233,6 +233,11 @@ dump_path(Dump *dump)
 		dump_directory(dump);
 		dump_sites_close(&sites);
 	}
+	else if (dump->options.summary || dump->options.follow || dump->options.queue != NULL)
+	{
+		(void) qc_error_at(&err, QC_INVALID, path, UINT64_MAX, "this needs a data directory");
+		dump_fail(dump, &err);
+	}
 	else
 		dump_one_file(dump, directory, name);
 	qc_io_posix_close(&posix);

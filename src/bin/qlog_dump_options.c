@@ -22,6 +22,7 @@ enum
 	OPTION_PAYLOAD,
 	OPTION_FORMAT,
 	OPTION_VERIFY,
+	OPTION_SUMMARY,
 	OPTION_HELP
 };
 
@@ -38,6 +39,8 @@ static const struct option long_options[] = {
 	{"payload", required_argument, NULL, OPTION_PAYLOAD},
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"verify", no_argument, NULL, OPTION_VERIFY},
+	{"summary", no_argument, NULL, OPTION_SUMMARY},
+	{"follow", no_argument, NULL, 'f'},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{NULL, 0, NULL, 0}
@@ -61,13 +64,15 @@ print_help(FILE *out)
 		  "  -n, --limit=N           stop after N records\n"
 		  "  -q, --quiet             print damage only\n"
 		  "  -z, --stats             print counters instead of records\n"
-		  "      --queue=LOGID       only the log with this id\n"
+		  "      --queue=QUEUE       only the queue of this name (of a directory), or the log with this id\n"
 		  "      --partition=ID      only records of this partition, and entries that name it\n"
 		  "      --type=TYPE         messages, entry, stub, pad or solo, or the name of an effect\n"
 		  "      --payload=FORM      none (default), text or hex: print the messages too\n"
 		  "      --format=FORMAT     text (default) or json, an object on each line\n"
 		  "      --verify            check everything, also indexes and the parts of entries; print\n"
 		  "                          what is wrong and a total\n"
+		  "      --summary           of a directory: identity, checkpoint, snapshots, queues and logs\n"
+		  "  -f, --follow            of a directory: go on printing records as they are written\n"
 		  "  -V, --version           print the version and exit\n"
 		  "  -?, --help              print this and exit\n"
 		  "\n"
@@ -161,8 +166,15 @@ take(int option, const char *argument, DumpOptions *options)
 			options->stats = true;
 			return true;
 		case OPTION_QUEUE:
-			options->one_log = true;
-			return parse_number(argument, &options->log);
+			options->one_log = parse_number(argument, &options->log);
+			options->queue = options->one_log ? NULL : argument;
+			return argument[0] != '\0';
+		case OPTION_SUMMARY:
+			options->summary = true;
+			return true;
+		case 'f':
+			options->follow = true;
+			return true;
 		case OPTION_PARTITION:
 			options->one_partition = true;
 			return parse_number(argument, &options->partition);
@@ -209,7 +221,7 @@ dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 	};
 	optind = 0;					/* of the GNU C library: begin anew */
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "p:s:e:n:qzV", long_options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "p:s:e:n:qzfV", long_options, NULL)) != -1)
 	{
 		/* -? is an option that getopt does not know */
 		if (option == '?' && optopt != '?')
@@ -234,6 +246,8 @@ dump_parse(int argc, char **argv, DumpOptions *options, FILE *out, FILE *errors)
 		options->path = argv[optind++];
 	if (optind < argc)
 		return refuse(errors, "too many arguments", argv[optind]);
+	if (options->follow && (options->stats || options->verify || options->summary))
+		return refuse(errors, "--follow goes with neither --stats nor --verify nor --summary", NULL);
 	if (options->path == NULL)
 		return refuse(errors, "which file or directory?", NULL);
 	return DUMP_PARSED_RUN;

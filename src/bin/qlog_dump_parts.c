@@ -281,8 +281,8 @@ judge_missing(Dump *dump, const Part *whole, uint64_t log)
 	const DumpParts *parts = dump->parts;
 	const LogStart *start = find_log(parts, log);
 
-	/* the log of a queue that was dropped */
-	if (start == NULL)
+	/* the log of a queue that was dropped; what is below the floor may have been removed */
+	if (start == NULL || whole->seq <= dump->floor)
 		return;
 	if (whole->seq <= parts->durable_seq &&
 		(!start->reclaimed || (start->first_seq != 0 && start->first_seq <= whole->seq)))
@@ -306,7 +306,7 @@ compare_entry(Dump *dump, const Part *whole)
 		else if (part->solo || part->copies != whole->copies || part->len != whole->len ||
 				 part->digest != whole->digest)
 			report_damage(dump, whole->seq, share->log, "its part here is of another entry");
-		else if (part->records < share->records)
+		else if (part->records < share->records && whole->seq > dump->floor)
 			print_incomplete(dump, whole, share->log, "message records are missing");
 	}
 }
@@ -322,7 +322,7 @@ judge_stub(Dump *dump, const Part *stub)
 		if (p->whole)
 			return;
 	}
-	if (stub->seq > parts->durable_seq)
+	if (stub->seq > parts->durable_seq && stub->seq > dump->floor)
 		print_incomplete(dump, stub, stub->log, "the whole entry of this stub is missing");
 }
 

@@ -234,10 +234,31 @@ print_header(DumpRow *row, uint64_t position, const QcRecord *record)
 
 /* ---- filters ---- */
 
-/* Does an effect of the entry name the partition, in any of its fields or items of that name? */
+/* Is it a partition that is wanted? */
+static bool
+wants_partition(const DumpOptions *options, uint64_t partition)
+{
+	uint32_t	low = 0;
+	uint32_t	high = options->npartitions;
+
+	if (options->one_partition && partition != options->partition)
+		return false;
+	while (options->one_queue && low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (options->partitions[middle] < partition)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return !options->one_queue || (low < options->npartitions && options->partitions[low] == partition);
+}
+
+/* Does an effect of the entry name a partition that is wanted, or the queue, in any of its fields or items of that name? */
 typedef struct Search
 {
-	uint64_t	partition;
+	const DumpOptions *options;
 	bool		found;
 } Search;
 
@@ -246,8 +267,12 @@ look_for_partition(void *context, const QcField *field)
 {
 	Search	   *search = context;
 
-	if (strcmp(field->name, "partition") == 0 && field->value == search->partition)
-		search->found = true;
+	if (field->is_string)
+		return;
+	if (strcmp(field->name, "partition") == 0 && field->value != 0)
+		search->found = search->found || wants_partition(search->options, field->value);
+	else if (strcmp(field->name, "queue") == 0 && search->options->one_queue && !search->options->one_partition)
+		search->found = search->found || field->value == search->options->queue_id;
 }
 
 /* Do the filters want an entry for one of its effects? */
@@ -258,7 +283,7 @@ effects_pass(const DumpOptions *options, const QcEntry *entry)
 	QcEffect	effect;
 	QcError		err;
 	bool		kind_found = options->effect == DUMP_ANY;
-	Search		search = {.partition = options->partition, .found = !options->one_partition};
+	Search		search = {.options = options, .found = !options->one_partition && !options->one_queue};
 
 	for (uint32_t i = 0; i < entry->neffects && qc_effect_get(&effects, &effect, &err) == QC_OK; i++)
 	{
@@ -280,8 +305,8 @@ passes(const DumpOptions *options, const QcRecord *record, const QcEntry *entry)
 		return effects_pass(options, entry);
 	if (options->effect != DUMP_ANY)
 		return false;
-	return !options->one_partition ||
-		(holds_messages(record) && record->partition == options->partition);
+	return (!options->one_partition && !options->one_queue) ||
+		(holds_messages(record) && wants_partition(options, record->partition));
 }
 
 /* ---- the record ---- */

@@ -24,7 +24,7 @@ typedef struct QlogMissing
 typedef struct QlogVerify
 {
 	bool		deep;
-	QlogVerifying *progress;		/* may be NULL */
+	QlogVerifying *progress;	/* may be NULL */
 
 	/* What was found, palloc'ed, of the last log or queue. */
 	QcFinding  *findings;

@@ -11,10 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../../src/bin/qlog_dump.h"
 #include "handmade.h"
+#include "qc_io_posix.h"
 #include "qc_read.h"
+#include "qc_snapshot.h"
+#include "qs_store.h"
 #include "sample.h"
 #include "unit.h"
 
@@ -340,6 +346,271 @@ damage_before_a_later_file(void)
 }
 
 static void
+write_beside(const char *path, const void *bytes, size_t len)
+{
+	FILE	   *file = fopen(path, "wb");
+
+	if (CHECK(file != NULL))
+	{
+		CHECK_U64(fwrite(bytes, 1, len, file), len);
+		fclose(file);
+	}
+}
+
+/* ---- the checkpoint ---- */
+
+#define DIRECTORY	4711
+
+typedef QcStatus (*PutRow) (void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
+							size_t value_len, QcError *err);
+
+static void
+put_row(PutRow put, void *context, char kind, uint64_t id, const QcWriter *value)
+{
+	uint8_t		key[9] = {(uint8_t) kind};
+	QcError		err;
+
+	for (int i = 0; i < 8; i++)
+		key[1 + i] = (uint8_t) (id >> (56 - 8 * i));
+	CHECK_U64(put(context, key, kind == 'A' ? 1 : 9, value->buf, value->len, &err), QC_OK);
+}
+
+/* Rows as far as qlog_dump reads them: a mark, two queues that share log 1 and one of log 2, and their partitions. */
+static void
+put_rows(PutRow put, void *context, uint64_t seq)
+{
+	static const char *const names[] = {"first", "second queue", "third"};
+	uint8_t		bytes[256];
+	QcWriter	w;
+
+	qc_writer_init(&w, bytes, sizeof(bytes));
+	qc_put_u8(&w, 2);
+	qc_put_u64(&w, seq);
+	put_row(put, context, 'A', 0, &w);
+	for (uint64_t id = 1; id <= 3; id++)
+	{
+		qc_writer_init(&w, bytes, sizeof(bytes));
+		qc_put_u8(&w, 1);
+		qc_put_u32(&w, 5);
+		qc_put_u32(&w, 10);
+		qc_put_u64(&w, id == 3 ? 2 : 1);
+		qc_put_u64(&w, 100 + id);
+		qc_put_u64(&w, 0);
+		qc_put_u8(&w, 1);
+		qc_put_u8(&w, id == 2);
+		for (int i = 0; i < 10; i++)
+			qc_put_u64(&w, 0);
+		qc_put_str16(&w, names[id - 1], strlen(names[id - 1]));
+		qc_put_str16(&w, "", 0);
+		put_row(put, context, 'C', id, &w);
+	}
+	for (uint64_t id = 1; id <= 3; id++)
+	{
+		qc_writer_init(&w, bytes, sizeof(bytes));
+		qc_put_u8(&w, 1);
+		qc_put_u64(&w, id);
+		put_row(put, context, 'E', 100 + id, &w);
+	}
+}
+
+static QcStatus
+put_into_batch(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
+			   size_t value_len, QcError *err)
+{
+	(void) err;
+	qs_batch_put(context, key, (uint16_t) key_len, value, (uint32_t) value_len);
+	return QC_OK;
+}
+
+static void
+make_store(uint64_t seq)
+{
+	uint8_t		bytes[4096];
+	QcWriter	batch;
+	QsStore    *store;
+	QcError		err;
+
+	make_directories("store");
+	qc_writer_init(&batch, bytes, sizeof(bytes));
+	put_rows(put_into_batch, &batch, seq);
+	CHECK_U64(qs_open(ROOT "/store", 1 << 20, true, false, &store, &err), QC_OK);
+	CHECK_U64(qs_apply(store, bytes, batch.len, &err), QC_OK);
+	qs_close(store);
+}
+
+static void
+make_snapshot(uint64_t seq)
+{
+	static QcSnapshotWriter writer;
+	QcIoPosix	posix;
+	QcError		err;
+
+	make_directories("snapshots");
+	CHECK_U64(qc_io_posix_open(&posix, ROOT), 0);
+	CHECK_U64(qc_snapshot_begin(&writer, &posix.io, DIRECTORY, seq, 1000001, &err), QC_OK);
+	put_rows(qc_snapshot_row, &writer, seq);
+	CHECK_U64(qc_snapshot_finish(&writer, &err), QC_OK);
+	CHECK_U64(qc_snapshot_publish(&writer, &err), QC_OK);
+	qc_io_posix_close(&posix);
+}
+
+static const char golden_summary[] =
+"settings path=FLOOR\n"
+"  line text=format_version = 1\n"
+"  line text=seq = 1\n"
+"checkpoint seq=5 rows=7 bytes=470 logs=0 queues=3 groups=0 partitions=3 leases=0 cursors=0 "
+"open_entries=0 lane_messages=0\n"
+"snapshot path=snapshots/s4.qsnap seq=4 rows=7 bytes=470 logs=0 queues=3 groups=0 partitions=3 leases=0 "
+"cursors=0 open_entries=0 lane_messages=0 created_at=1970-01-01T00:00:01.000001Z\n"
+"queue id=1 log=1 database=5 partitions=1 name=first\n"
+"queue id=2 log=1 database=5 partitions=1 damaged=true name=\"second queue\"\n"
+"queue id=3 log=2 database=5 partitions=1 name=third\n"
+"log id=0 path=qlog/q0 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=0 bad=0\n"
+"log id=1 path=qlog/q1 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=1 bad=1\n"
+"log id=2 path=qlog/q2 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=0 bad=0\n";
+
+static void
+make_floor(uint64_t seq)
+{
+	QcIoPosix	posix;
+	QcError		err;
+
+	CHECK_U64(qc_io_posix_open(&posix, ROOT), 0);
+	CHECK_U64(qc_dir_write_floor(&posix.io, seq, &err), QC_OK);
+	qc_io_posix_close(&posix);
+}
+
+static void
+summary_of_a_directory(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	make_floor(1);
+	make_store(5);
+	make_snapshot(4);
+	write_beside(LOG1 ".cut.9", "x", 1);
+	write_beside(LOG1 ".bad.64", "x", 1);
+	CHECK_U64(DUMP(ROOT, "--summary"), DUMP_EXIT_CLEAN);
+	CHECK_STR(output, golden_summary);
+	CHECK_STR(errors, "");
+
+	/* as JSON: a line for each */
+	CHECK_U64(DUMP(ROOT, "--summary", "--format=json"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("{\"type\":\"queue\","), 3);
+	CHECK_U64(occurrences("\n"), 9);
+
+	/* without a store the snapshot tells, a damaged one does not */
+	CHECK_U64(remove(ROOT "/store/data.mdb"), 0);
+	CHECK_U64(DUMP(ROOT, "--summary"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("checkpoint path=store/data.mdb state=missing"), 1);
+	CHECK_U64(occurrences("\nqueue "), 3);
+	make_snapshot(4);
+	write_beside(ROOT "/snapshots/s6.qsnap", "no snapshot", 11);
+	CHECK_U64(DUMP(ROOT, "--summary"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=snapshots/s6.qsnap"), 1);
+	CHECK_U64(occurrences("\nqueue "), 3);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=snapshots/s6.qsnap"), 1);
+	CHECK_U64(DUMP(LOG1, "--summary"), DUMP_EXIT_FAILED);
+	end();
+}
+
+/* A queue by its name: its log, and of a log with several its partitions. */
+static void
+one_queue(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--queue=third"), DUMP_EXIT_FAILED);
+	make_store(5);
+	CHECK_U64(DUMP(ROOT, "--queue=third"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("file path="), 1);
+	CHECK_U64(occurrences("file path=qlog/q2/"), 1);
+	CHECK_U64(occurrences("record "), 2);
+	CHECK_U64(DUMP(ROOT, "--queue=first"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("file path=qlog/q1/"), 1);
+	CHECK_U64(occurrences("record "), 4);
+	CHECK_U64(DUMP(ROOT, "--queue=second queue"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 1);	/* the entry that pushes to 102 too */
+	CHECK_U64(DUMP(ROOT, "--queue=nobody"), DUMP_EXIT_FAILED);
+	CHECK(strstr(errors, "no queue of this name") != NULL);
+	CHECK_U64(DUMP(ROOT, "--queue="), DUMP_EXIT_FAILED);
+	end();
+}
+
+/* What is there, and what comes while it waits: in the same file, and in the next one. */
+static void
+follow_a_log(void)
+{
+	uint64_t	tail;
+	pid_t		child;
+	int			status;
+
+	begin(QC_LAYOUT_FLAT);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--follow", "-n", "7"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("record "), 7);
+	tail = hand_log(&hand, 1)->tail;
+	(void) hand_solo(&hand, 1, 6, 101, 4, 1);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 7, 101, 5, 1);
+	CHECK(tail > 0);
+	child = fork();
+	if (child == 0)
+	{
+		struct timespec pause = {.tv_nsec = 300000000};
+
+		(void) nanosleep(&pause, NULL);
+		copy_file("qlog/q1/r00000001.qlog");
+		(void) nanosleep(&pause, NULL);
+		copy_file("qlog/q1/r00000002.qlog");
+		_exit(0);
+	}
+	CHECK_U64(DUMP(ROOT, "--follow", "--queue=1", "-n", "6", "--format=json"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("\"seq\":6,"), 1);
+	CHECK_U64(occurrences("\"seq\":7,"), 1);
+	CHECK_U64(waitpid(child, &status, 0), child);
+	CHECK_U64(status, 0);
+	CHECK_U64(DUMP(ROOT, "--follow", "--verify"), DUMP_EXIT_FAILED);
+
+	/* bytes that are no record, and a file behind them */
+	flip(1, tail + 20);
+	copy_file("qlog/q1/r00000001.qlog");
+	CHECK_U64(DUMP(ROOT, "-f", "--queue=1", "-n", "5"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=qlog/q1/r00000001.qlog"), 1);
+	CHECK_U64(occurrences(" seq=7 "), 1);
+	end();
+}
+
+/* Below the floor files and parts of entries may be gone; above it they may not. */
+static void
+what_was_reclaimed(void)
+{
+	begin(QC_LAYOUT_FLAT);
+	hand_roll(&hand, 1);
+	(void) hand_solo(&hand, 1, 6, 101, 4, 1);
+	hand_roll(&hand, 1);
+	hand.durable = 7;
+	(void) hand_solo(&hand, 1, 7, 101, 5, 1);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(remove(ROOT "/qlog/q1/r00000002.qlog"), 0);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	make_floor(6);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(DUMP(ROOT), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("removed path=qlog/q1/r00000002.qlog files=1"), 1);
+	CHECK_U64(remove(ROOT "/qlog/q2/r00000001.qlog"), 0);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	make_floor(2);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	write_beside(ROOT "/FLOOR", "rubbish", 7);
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("damage path=FLOOR"), 1);
+	end();
+}
+
+static void
 missing_file(void)
 {
 	begin(QC_LAYOUT_FLAT);
@@ -411,18 +682,6 @@ indexes_are_compared(void)
 }
 
 /* A file of the copy that is no log. */
-static void
-write_beside(const char *path, const void *bytes, size_t len)
-{
-	FILE	   *file = fopen(path, "wb");
-
-	if (CHECK(file != NULL))
-	{
-		CHECK_U64(fwrite(bytes, 1, len, file), len);
-		fclose(file);
-	}
-}
-
 static void
 text_files_are_shown(void)
 {
@@ -514,6 +773,10 @@ main(void)
 	UNIT_RUN(indexes_are_compared);
 	UNIT_RUN(text_files_are_shown);
 	UNIT_RUN(stash_is_shown);
+	UNIT_RUN(summary_of_a_directory);
+	UNIT_RUN(one_queue);
+	UNIT_RUN(follow_a_log);
+	UNIT_RUN(what_was_reclaimed);
 	UNIT_RUN(usage);
 	free(output);
 	free(errors);
