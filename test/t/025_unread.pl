@@ -77,7 +77,7 @@ sub letters
 		from qlog_dead_letters where queue = '$queue'});
 }
 
-fill('compete', '"retry_limit": 1', 5);
+fill('compete', '"retry_limit": 1, "consumed_retention": "1 day"', 5);
 fill('order', '"retry_limit": 1', 5, q{, 'p'});
 fill('option', '"retry_limit": 1, "ordered": true', 3);
 fill('bytes', '"retry_limit": 1', 3);
@@ -221,7 +221,7 @@ is($node->sql(q{select count(*), count(distinct (partition, "position")), min(at
 	'20|20|3|3', 'several consumers: the others are letters, after three deliveries each');
 is($node->sql("select dead || ' ' || acked from qlog_stat_queues where queue = 'mixed'"), '20 380', 'several consumers: no other message died');
 
-# The bytes are still there: mended, they can be delivered once more.
+# The bytes are still there, as long as the queue keeps what is finished: mended, they can be delivered once more.
 $node->stop;
 overwrite('#compete 3#', '"compete 3"');
 $node->start;
