@@ -102,6 +102,7 @@ apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError 
 	if (status != QC_OK)
 		return status;
 	qc_groups_follow(st, partition, !apply->recovering);
+	partition->idle_seq = 0;
 	if (partition->visible == 0 && partition->pending.head == 0)
 		partition->done_floor = partition->any_floor = apply->created_at;
 	queue->last_push = partition->last_push = apply->created_at;
@@ -209,7 +210,7 @@ add_dead(QcState *st, const QcApply *apply, const QcDead *dead, QcRef *ref, QcEr
 	item = qc_lane_add(st, lane, dead->lane_position, !apply->recovering);
 	if (item == NULL)
 		return full(err);
-	item->target = dead->partition;
+	qc_lane_aim(st, item, dead->partition);
 	item->origin = dead->position;
 	item->attempt = dead->attempt;
 	item->reason = dead->cause;
@@ -535,6 +536,9 @@ apply_seek_item(QcState *st, const QcApply *apply, const QcSeek *seek, QcGroup *
 		.first = place->position, .group = (uint32_t) seek->group};
 	QcPartition *partition = qc_partition_by_id(st, place->partition);
 
+	/* It may have been removed since it was chosen. */
+	if (partition == NULL && place->partition < st->next_partition_id)
+		return QC_OK;
 	if (partition == NULL)
 		return unknown_partition(st, apply, place->partition, err);
 	if (seek->mode == QC_SEEK_FOUND)
@@ -669,6 +673,35 @@ apply_gone(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *e
 	return QC_OK;
 }
 
+/* Retention has removed these partitions, which were empty; nothing has a place in them. */
+static QcStatus
+apply_partition_drop(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
+{
+	QcQueue    *queue = group_queue(st, effect->u.partition_drop.queue);
+
+	for (uint32_t i = 0; queue != NULL && i < effect->nitems; i++)
+	{
+		QcPartitionDropItem item;
+		QcPartition *partition;
+		QcStatus	status = QC_OK;
+		uint32_t	budget = UINT32_MAX;
+
+		qc_effect_item(effect, i, &item);
+		partition = qc_partition_by_id(st, item.partition);
+		if (partition == NULL)
+			status = unknown_partition(st, apply, item.partition, err);
+		else if (partition->pending.head != 0 || partition->lane != QC_LANE_NONE ||
+				 QC_REF(st, partition) == queue->default_partition)
+			status = qc_error_set(err, QC_DAMAGED, "partition %llu is removed, and is not empty",
+								  (unsigned long long) item.partition);
+		else
+			(void) qc_partition_free(st, partition, &budget);
+		if (status != QC_OK)
+			return status;
+	}
+	return QC_OK;
+}
+
 QcStatus
 qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *err)
 {
@@ -730,6 +763,8 @@ qc_apply_effect(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 			return apply_watermark(st, apply, effect, err);
 		case QC_EFFECT_GONE:
 			return apply_gone(st, apply, effect, err);
+		case QC_EFFECT_PARTITION_DROP:
+			return apply_partition_drop(st, apply, effect, err);
 		case QC_EFFECT_LOST:
 			return qc_repair_lost(st, apply, effect, err);
 		case QC_EFFECT_REPAIR:

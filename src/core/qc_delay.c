@@ -31,7 +31,7 @@ qc_delay_add(QcState *st, const QcEffect *effect, bool promised, QcError *err)
 		if (item == NULL || !qc_timer_take(st, item, promised))
 			return qc_error_set(err, QC_FULL, "state memory is full");
 		qc_effect_item(effect, i, &fields);
-		item->target = delay->partition;
+		qc_lane_aim(st, item, delay->partition);
 		item->origin = (uint64_t) delay->due;
 		item->hash = fields.hash;
 	}

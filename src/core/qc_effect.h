@@ -55,6 +55,7 @@
  * watermark	messages of these partitions below `start` have been removed by retention; unread: how many of them a group
  *				had not finished.  What is leased stays with its consumer.
  * gone			the same for [first, first + count), above the start.
+ * partition_drop these partitions were empty and idle, and are removed.
  * lost			a repair has found these messages unreadable: they are gone, whoever holds them, from lanes too.
  * repair		the queue is in service again.
  */
@@ -120,6 +121,8 @@
 		U64(queue), U64(partition) U64(start) U64(unread)) \
 	EFFECT(29, GONE, gone, QcGone, \
 		U64(queue), U64(partition) U64(first) U32(count) U32(unread)) \
+	EFFECT(30, PARTITION_DROP, partition_drop, QcPartitionDrop, \
+		U64(queue), U64(partition)) \
 	EFFECT(34, LOST, lost, QcLost, \
 		U64(queue), U64(partition) U64(first) U32(count)) \
 	EFFECT(35, REPAIR, repair, QcRepair, \

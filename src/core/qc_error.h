@@ -31,6 +31,7 @@
 	X(FULL, "memory is full") \
 	X(CONFLICT, "conflict") \
 	X(BUSY, "busy") \
+	X(RETRY, "changed meanwhile") \
 	X(PAUSED, "paused") \
 	X(OVERFLOW, "over its limit") \
 	X(INTERRUPTED, "interrupted") \

@@ -56,6 +56,17 @@ qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised)
 	return item;
 }
 
+void
+qc_lane_aim(QcState *st, QcLaneItem *item, uint64_t target)
+{
+	QcPartition *partition = qc_partition_by_id(st, target);
+
+	assert(item->target == 0);
+	item->target = target;
+	if (partition != NULL)
+		partition->aimed++;
+}
+
 /* Count a live item that comes (1) or goes (-1). */
 static void
 count(QcState *st, QcPartition *lane, int change)
@@ -80,7 +91,11 @@ destroy(QcState *st, QcLaneItem *item)
 	QcPartition *lane = QC_AT(st, QcPartition, item->lane);
 	QcRef		ref = QC_REF(st, item);
 	QcRef	   *at = bucket_of(st, lane, item->position);
+	QcPartition *target = qc_partition_by_id(st, item->target);
 
+	/* One that a recovery has not found is counted nowhere. */
+	if (target != NULL && target->aimed > 0)
+		target->aimed--;
 	while (*at != ref)
 		at = &QC_AT(st, QcLaneItem, *at)->next;
 	*at = item->next;

@@ -19,6 +19,9 @@
  */
 extern QcLaneItem *qc_lane_add(QcState *st, QcPartition *lane, uint64_t position, bool promised);
 
+/* The partition that a new item is for, or comes from; it stays as long as the item. */
+extern void qc_lane_aim(QcState *st, QcLaneItem *item, uint64_t target);
+
 /* The item at a position of a lane, in whatever state; NULL = there is none. */
 extern QcLaneItem *qc_lane_find(QcState *st, const QcPartition *lane, uint64_t position);
 

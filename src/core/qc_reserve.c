@@ -134,6 +134,34 @@ makes_partition(const QcPlan *plan, uint64_t partition)
 	return false;
 }
 
+/* An idle partition was removed, or a queue dropped, after messages for it had been staged. */
+static QcStatus
+removed_meanwhile(QcError *err)
+{
+	return qc_error_set(err, QC_RETRY, "a partition has been removed since a message was pushed to it");
+}
+
+/* Partitions that delayed messages are for. */
+static QcStatus
+check_targets(QcState *st, const QcPlan *plan, QcError *err)
+{
+	QcEntry		entry;
+	QcEffect	effect;
+
+	if (plan->needs.ntimers == 0 ||
+		qc_entry_decode(plan->payload, plan->payload_len, &entry, NULL) != QC_OK)
+		return QC_OK;
+	while (qc_effect_get(&entry.effects, &effect, NULL) == QC_OK)
+	{
+		uint64_t	target = effect.u.delay.partition;
+
+		if (effect.kind == QC_EFFECT_DELAY && qc_partition_by_id(st, target) == NULL &&
+			!makes_partition(plan, target))
+			return removed_meanwhile(err);
+	}
+	return QC_OK;
+}
+
 static QcStatus
 check_appends(QcState *st, const QcPlan *plan, QcError *err)
 {
@@ -143,7 +171,9 @@ check_appends(QcState *st, const QcPlan *plan, QcError *err)
 
 		if (queue == NULL && makes_partition(plan, plan->appends[a].partition))
 			continue;
-		if (queue == NULL || queue->state == QC_QUEUE_DEAD)
+		if (queue == NULL)
+			return removed_meanwhile(err);
+		if (queue->state == QC_QUEUE_DEAD)
 			return qc_error_set(err, QC_NOTFOUND, "queue has been dropped");
 		if (queue->damaged)
 			return qc_error_set(err, QC_DAMAGED, "queue is out of service");
@@ -413,6 +443,8 @@ qc_plan_credit(QcState *st, QcRing *ring, QcPlan *plan, uint64_t segment_size, Q
 
 	assert(!plan->credited);
 	*lack = QC_LACK_NOTHING;
+	if (status == QC_OK)
+		status = check_targets(st, plan, err);
 	if (status != QC_OK)
 		return status;
 	cursors = count_cursors(st, plan);

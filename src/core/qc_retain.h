@@ -9,7 +9,8 @@
  * A message goes when every live group of its queue has finished it, or, read or not, when it is past an age or behind a
  * number of bytes.  It never goes while its entry is undecided, while a consumer holds it, or while it is on its way to the
  * dead letters; lanes are not touched at all.	A replay may find acknowledgements that are decided only later in the log, and
- * so leases on what is gone: they stay until then.
+ * so leases on what is gone: they stay until then.	That holds because what is settled cannot be lost without what follows it in
+ * the log: the caller makes joint commits synchronous, so that their commit records are durable before they are settled.
  *
  * State lock.
  */

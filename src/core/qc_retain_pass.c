@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "qc_dedup.h"
 #include "qc_purge.h"
 #include "qc_volume.h"
 
@@ -51,6 +52,57 @@ bound_of(const QcPartition *partition, QcRetainEdge *edge, int64_t floor, int64_
 	return UINT64_MAX;
 }
 
+/* Is the partition empty, and nothing refers to it? */
+static bool
+is_empty(const QcState *st, const QcPartition *partition)
+{
+	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
+
+	if (QC_REF(st, partition) == queue->default_partition || partition->start != partition->next ||
+		partition->pending.head != 0 || partition->aimed > 0 || queue->pins > 0)
+		return false;
+	for (const QcCursor *cursor = QC_AT(st, QcCursor, partition->cursors); cursor != NULL;
+		 cursor = QC_AT(st, QcCursor, cursor->next))
+	{
+		if (cursor->slots.head != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Has nobody pushed to it for so long that it may go? */
+static bool
+is_idle(const QcQueue *queue, const QcPartition *partition, int64_t now)
+{
+	int64_t		idle = queue->options.value[QC_OPT_PARTITION_IDLE];
+	int64_t		since = partition->last_push > partition->done_floor ? partition->last_push :
+		partition->done_floor;
+
+	return idle < now && since < now - idle &&
+		(queue->last_dedup == 0 || since < qc_dedup_since(queue, now));
+}
+
+/* Note an empty partition that is to go as a whole. */
+static void
+look_at_empty(QcState *st, QcRetainStep *step, QcPartition *partition)
+{
+	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
+	const QcOpen *oldest = QC_AT(st, QcOpen, st->opens.head);
+
+	/* Made, and nothing was ever pushed: its time begins now. */
+	if (partition->last_push == 0 && partition->done_floor == 0)
+		partition->done_floor = step->now;
+	if (!is_idle(queue, partition, step->now) || !is_empty(st, partition))
+		return;
+	if (partition->idle_seq == 0)
+		partition->idle_seq = st->seq;
+	else if (oldest == NULL || oldest->seq > partition->idle_seq)
+	{
+		step->notes[step->n].partition = partition->id;
+		step->notes[step->n++].drop = true;
+	}
+}
+
 /* Note the partition when something of it may go. */
 static void
 look_at(QcState *st, QcRetainStep *step, QcPartition *partition, const Ages *ages)
@@ -61,7 +113,11 @@ look_at(QcState *st, QcRetainStep *step, QcPartition *partition, const Ages *age
 
 	qc_partition_touch(st, partition);
 	if (partition->start >= partition->stable)
+	{
+		look_at_empty(st, step, partition);
 		return;
+	}
+	note->drop = false;
 	note->done.before = ages->done_before;
 	note->any.before = ages->any_before;
 	note->done.found = note->any.found = false;
@@ -195,6 +251,9 @@ judge_again(QcState *st, QcRetainStep *step, uint32_t i)
 	if (partition == NULL || !is_open(QC_AT(st, QcQueue, partition->queue)))
 		return false;
 	qc_partition_touch(st, partition);
+	if (note->drop)
+		return is_idle(QC_AT(st, QcQueue, partition->queue), partition, step->now) &&
+			is_empty(st, partition);
 	bounds.done_to = settled_bound(partition, &note->done, partition->done_floor, step->now);
 	bounds.any_to = settled_bound(partition, &note->any, partition->any_floor, step->now);
 	goes = qc_retain_judge(st, partition, &bounds, verdict);
@@ -225,7 +284,8 @@ put_starts(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end, QcWrit
 	uint32_t	n = 0;
 
 	for (uint32_t i = first; i < end; i++)
-		n += step->verdicts[i].start > qc_partition_by_id(st, step->notes[i].partition)->start;
+		n += !step->notes[i].drop &&
+			step->verdicts[i].start > qc_partition_by_id(st, step->notes[i].partition)->start;
 	if (n == 0)
 		return 0;
 	qc_effect_put(w, QC_EFFECT_WATERMARK, &effect, n);
@@ -234,7 +294,8 @@ put_starts(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end, QcWrit
 		const QcRetainVerdict *verdict = &step->verdicts[i];
 		QcWatermarkItem item = {step->notes[i].partition, verdict->start, verdict->unread, 0};
 
-		if (verdict->start > qc_partition_by_id(st, item.partition)->start)
+		if (!step->notes[i].drop &&
+			verdict->start > qc_partition_by_id(st, item.partition)->start)
 			qc_effect_put_item(w, QC_EFFECT_WATERMARK, &item);
 	}
 	return 1;
@@ -251,6 +312,8 @@ put_ranges(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end, QcWrit
 	{
 		QcRetainVerdict *verdict = &step->verdicts[i];
 
+		if (step->notes[i].drop)
+			verdict->nranges = 0;
 		if (verdict->nranges > step->nranges)
 			verdict->nranges = step->nranges;
 		step->nranges -= verdict->nranges;
@@ -275,6 +338,29 @@ put_ranges(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end, QcWrit
 	return 1;
 }
 
+/* ... and the partitions that go as a whole. */
+static uint32_t
+put_drops(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end, QcWriter *w)
+{
+	QcPartitionDrop effect = {.queue = queue_of(st, step, first)};
+	uint32_t	n = 0;
+
+	for (uint32_t i = first; i < end; i++)
+		n += step->notes[i].drop;
+	if (n == 0)
+		return 0;
+	step->ndropped += n;
+	qc_effect_put(w, QC_EFFECT_PARTITION_DROP, &effect, n);
+	for (uint32_t i = first; i < end; i++)
+	{
+		QcPartitionDropItem item = {step->notes[i].partition, 0};
+
+		if (step->notes[i].drop)
+			qc_effect_put_item(w, QC_EFFECT_PARTITION_DROP, &item);
+	}
+	return 1;
+}
+
 /* What of notes [first, end) nobody has read. */
 static void
 sum_up(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end)
@@ -285,6 +371,8 @@ sum_up(QcState *st, QcRetainStep *step, uint32_t first, uint32_t end)
 	{
 		const QcRetainVerdict *verdict = &step->verdicts[i];
 
+		if (step->notes[i].drop)
+			continue;
 		unread += verdict->unread;
 		for (uint32_t r = 0; r < verdict->nranges; r++)
 			unread += verdict->ranges[r].unread;
@@ -315,13 +403,14 @@ qc_retain_put(QcState *st, QcRetainStep *step, QcWriter *w)
 		kept++;
 	}
 	step->n = kept;
-	step->nreports = 0;
+	step->nreports = step->ndropped = 0;
 	for (uint32_t i = 1; i <= step->n; i++)
 	{
 		if (i < step->n && queue_of(st, step, i) == queue_of(st, step, first))
 			continue;
 		effects += put_starts(st, step, first, i, w);
 		effects += put_ranges(st, step, first, i, w);
+		effects += put_drops(st, step, first, i, w);
 		sum_up(st, step, first, i);
 		first = i;
 	}

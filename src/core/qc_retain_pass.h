@@ -9,6 +9,10 @@
  * How old a message is says the time of its record.	So that a partition is not searched at every turn, it remembers how old
  * the oldest message can be at most (done_floor, any_floor), and a search waits until a 32nd of the age has passed beyond.
  *
+ * A partition that has been empty for the partition_idle of its queue goes as a whole, unless something refers to it: a lease,
+ * a delayed message, a dead letter, a dedup id within its window.	A replay must find all that was ever in it decided: so it
+ * goes only when every entry from before it was seen idle has its decision in the log (idle_seq).
+ *
  * All functions: state lock.
  */
 #ifndef QC_RETAIN_PASS_H
@@ -41,6 +45,7 @@ typedef struct QcRetainNote
 	uint64_t	high;
 	QcRetainEdge done;
 	QcRetainEdge any;
+	bool		drop;			/* it is empty and idle: it goes as a whole */
 } QcRetainNote;
 
 /* One step. */
@@ -56,7 +61,8 @@ typedef struct QcRetainStep
 										 * retention_bytes; others are noted by a later walk */
 	QcRetainNote notes[QC_RETAIN_STEP];
 
-	/* Results of qc_retain_put: queues that lose messages unread, and how many. */
+	/* Results of qc_retain_put: partitions that go; queues that lose messages unread, and how many. */
+	uint32_t	ndropped;
 	uint32_t	nreports;
 	struct
 	{
@@ -68,7 +74,7 @@ typedef struct QcRetainStep
 
 /* Bytes of effects that one step puts at most. */
 #define QC_RETAIN_EFFECTS \
-	((size_t) QC_RETAIN_STEP * (2 * (QC_EFFECT_HEAD_SIZE + 8 + 4) + 24 + QC_RETAIN_RANGES * 24))
+	((size_t) QC_RETAIN_STEP * (3 * (QC_EFFECT_HEAD_SIZE + 8 + 4) + 24 + QC_RETAIN_RANGES * 24))
 
 /* Begin the walk anew. */
 extern void qc_retain_begin(QcState *st);

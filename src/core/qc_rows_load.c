@@ -583,7 +583,7 @@ load_lane_item(Row *row, QcError *err)
 		return full(err);
 	item->state = state;
 	item->reason = qc_get_u8(r);
-	item->target = qc_get_u64(r);
+	qc_lane_aim(st, item, qc_get_u64(r));
 	item->origin = qc_get_u64(r);
 	item->attempt = qc_get_u32(r);
 	item->hash = qc_get_u32(r);

@@ -246,6 +246,7 @@ typedef struct QcPartition
 	uint32_t	group;			/* QC_LANE_DEAD: the group whose dead letters these are */
 	uint32_t	nitems;			/* of a lane: messages in it */
 	QcList		items;			/* of a lane: QcLaneItem, by position */
+	uint32_t	aimed;			/* messages in lanes that are for it, or come from it */
 
 	/*
 	 * Of what was pushed before these times nothing is left that could go by its age: finished, or
@@ -253,6 +254,8 @@ typedef struct QcPartition
 	 */
 	int64_t		done_floor;
 	int64_t		any_floor;
+	uint64_t	idle_seq;		/* no entry after this one has touched it, 0 = not known; never
+								 * stored */
 } QcPartition;
 
 typedef enum QcLaneState

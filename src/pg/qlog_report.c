@@ -40,6 +40,8 @@ qlog_sqlstate(QcStatus code)
 			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 		case QC_OVERFLOW:
 			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+		case QC_RETRY:
+			return ERRCODE_T_R_SERIALIZATION_FAILURE;
 		case QC_INTERRUPTED:
 			return ERRCODE_OPERATOR_INTERVENTION;
 		case QC_INTERNAL:
@@ -63,6 +65,8 @@ hint_of(QcStatus code)
 			return "Let messages be popped and acknowledged, or raise the queue's option max_bytes.";
 		case QC_PAUSED:
 			return "It takes messages again after queue_resume().";
+		case QC_RETRY:
+			return "Retry the transaction.";
 		case QC_VERSION:
 			return "The directory was written by a newer version of qlog.";
 		case QC_FOREIGN:

@@ -140,7 +140,7 @@ find_edges(QlogWorker *worker, QcRetainStep *step, uint64 seq)
 
 		for (int k = 0; k < 2; k++)
 		{
-			if (!edges[k]->search)
+			if (note->drop || !edges[k]->search)
 				continue;
 			qc_error_clear(&err);
 			if (!written && !qlog_write_noerror(seq, &err))
@@ -286,6 +286,8 @@ take_step(QlogWorker *worker, QcRetainStep *step, bool *aged)
 		return false;
 	}
 	QLOG_STOP("retention-after-log");
+	if (step->ndropped > 0)
+		pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
 	for (uint32 i = 0; i < step->nreports; i++)
 		note_unread(step->reports[i].queue, step->reports[i].unread);
 	return more;

@@ -197,7 +197,7 @@ test_credit_refuses(void)
 	/* a partition that is not there, a log that is not there */
 	stage_push(777, 1, 0, 1, 50);
 	CHECK_U64(build(0, 0, segment), QC_OK);
-	refused(QC_NOTFOUND, "queue has been dropped");
+	refused(QC_RETRY, "a partition has been removed since a message was pushed to it");
 	stage_clear();
 	stage_push(101, 1, 0, 1, 50);
 	stage_push(102, 77, 0, 1, 50);

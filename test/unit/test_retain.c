@@ -6,11 +6,14 @@
 #include "machine.h"
 #include "portrait.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_catalog.h"
 #include "qc_group.h"
 #include "qc_retain_pass.h"
+#include "qc_volume.h"
 
 #define ALL UINT64_MAX
 
@@ -514,6 +517,347 @@ test_undone_entries_are_forgotten(void)
 	end();
 }
 
+/* ---- the walk ---- */
+
+static QcRetainStep step;
+
+/* Log what the noted partitions lose; returns the number of effects. */
+static uint32_t
+put(void)
+{
+	static uint8_t buffer[QC_SMALL_BUFFER(QC_RETAIN_EFFECTS)];
+	QcSmallPlan small;
+	QcLack		lack;
+	QcExtend	extend;
+	QcWriter	w;
+	uint32_t	effects;
+
+	qc_plan_small(&small, buffer, QC_RETAIN_EFFECTS);
+	small.plan.needs.npending = step.nranges;
+	CHECK_U64(qc_plan_credit(m.st, m.ring, &small.plan, 64u << 20, &lack, &extend, &m.err), QC_OK);
+	w = qc_plan_small_writer(&small);
+	effects = qc_retain_put(m.st, &step, &w);
+	CHECK(!w.full);
+	if (effects == 0)
+	{
+		qc_plan_uncredit(m.st, &small.plan);
+		return 0;
+	}
+	qc_plan_small_done(&small, &w, effects);
+	qc_plan_reserve(m.st, m.ring, &small.plan, 64u << 20, m.now, m.monotonic);
+	return effects;
+}
+
+/* Look at everything once; returns how many partitions were noted, of the last step. */
+static uint32_t
+look(void)
+{
+	step.now = m.now;
+	qc_retain_begin(m.st);
+	while (qc_retain_look(m.st, &step))
+		CHECK(step.looked <= QC_RETAIN_LOOK && step.n <= QC_RETAIN_STEP);
+	return step.n;
+}
+
+static void
+begin_with(QcOption option, int64_t value)
+{
+	QcOptions	options;
+
+	qc_options_default(&options);
+	options.set = 1u << option;
+	options.value[option] = value;
+	machine_begin(&m);
+	m.now = 1000 * QC_DAY;
+	machine_queue(&m, 1, &options);
+}
+
+/* A walk in steps sees every partition once, those of several queues, and goes on when the next one is freed meanwhile. */
+static void
+test_walk_in_steps(void)
+{
+	uint32_t	noted = 0;
+	uint32_t	budget = 1000;
+	bool		more = true;
+
+	begin();
+	machine_queue(&m, 2, NULL);
+	for (uint64_t i = 0; i < 1200; i++)
+	{
+		char		name[20];
+
+		(void) snprintf(name, sizeof(name), "p%u", (unsigned) i);
+		machine_partition(&m, 1 + i % 2, 1000 + i, name, QC_LANE_NONE);
+		machine_push(&m, 1 + i % 2, 1000 + i, 1);
+		CHECK_U64(machine_pop(&m, 1 + i % 2, 1000 + i, 5000 + i, 1, true), 1);
+		if (i % 3 == 0)
+			machine_ack(&m, 5000 + i, 1000 + i, 0, 1);
+	}
+	qc_retain_begin(m.st);
+	step.now = m.now;
+	while (more)
+	{
+		more = qc_retain_look(m.st, &step);
+		CHECK(step.looked <= QC_RETAIN_LOOK && step.n <= QC_RETAIN_STEP);
+		noted += step.n;
+		CHECK_U64(put() > 0, step.n > 0);
+		if (m.st->retain_partition != 0)
+			(void) qc_partition_free(m.st, QC_AT(m.st, QcPartition, m.st->retain_partition), &budget);
+	}
+	CHECK(noted > 380 && noted <= 400);
+	CHECK_U64(look(), 0);
+	end();
+}
+
+/* An age that is enforced: what the search found, and what is too young for one. */
+static void
+test_ages(void)
+{
+	begin_with(QC_OPT_RETENTION, QC_HOUR);
+	machine_push(&m, 1, 101, 4);
+	m.now += QC_HOUR / 2;
+	machine_push(&m, 1, 101, 3);
+	CHECK_U64(look(), 0);
+	CHECK(step.aged);
+
+	/* a 32nd of the age is waited for */
+	m.now += QC_HOUR / 2 + QC_HOUR / 40;
+	CHECK_U64(look(), 0);
+	m.now += QC_HOUR / 40;
+	CHECK_U64(look(), 1);
+	CHECK(step.notes[0].any.search);
+	CHECK_U64(step.notes[0].low, 0);
+	CHECK_U64(step.notes[0].high, 7);
+
+	/* it was not found */
+	CHECK_U64(put(), 0);
+	CHECK_U64(look(), 1);
+	step.notes[0].any.found = true;
+	step.notes[0].any.position = 4;
+	step.notes[0].any.at = m.now - QC_HOUR / 2 - QC_HOUR / 20;
+	CHECK_U64(put(), 1);
+	CHECK_U64(partition(101)->start, 4);
+	CHECK_U64(queue(1)->unread, 4);
+	CHECK_U64(step.nreports, 1);
+	CHECK_U64(step.reports[0].unread, 4);
+	CHECK_U64(look(), 0);
+
+	/* all of it is older: no search */
+	m.now += 2 * QC_HOUR;
+	CHECK_U64(look(), 1);
+	CHECK(!step.notes[0].any.search);
+	CHECK_U64(put(), 1);
+	CHECK_U64(partition(101)->start, 7);
+
+	/* the next message is as old as itself */
+	machine_push(&m, 1, 101, 1);
+	m.now += QC_HOUR / 2;
+	CHECK_U64(look(), 0);
+	end();
+}
+
+/* A push between the look and the entry makes the partition younger: nothing goes that was not searched for. */
+static void
+test_judged_again(void)
+{
+	begin_with(QC_OPT_RETENTION, QC_HOUR);
+	machine_push(&m, 1, 101, 4);
+	m.now += 2 * QC_HOUR;
+	CHECK_U64(look(), 1);
+	machine_push(&m, 1, 101, 1);
+	CHECK_U64(put(), 0);
+	CHECK_U64(partition(101)->start, 0);
+	end();
+}
+
+static void
+test_bytes(void)
+{
+	begin_with(QC_OPT_RETENTION_BYTES, 300);
+	machine_push(&m, 1, 101, 3);
+	CHECK(qc_volume_kept(queue(1)) < 300);
+	CHECK_U64(look(), 0);
+	CHECK_U64(step.nfull, 0);
+	m.now += QC_SECOND;
+	machine_push(&m, 1, 101, 3);
+	CHECK(qc_volume_kept(queue(1)) > 300);
+	CHECK_U64(look(), 0);
+	CHECK_U64(step.nfull, 1);
+	CHECK_U64(step.full[0], 1);
+	qc_retain_bytes(m.st, queue(1), 200, 3, m.now);
+	CHECK_U64(look(), 1);
+	CHECK_U64(step.nfull, 0);
+	step.notes[0].any.found = true;
+	step.notes[0].any.position = 3;
+	step.notes[0].any.at = m.now;
+	CHECK_U64(put(), 1);
+	CHECK_U64(partition(101)->start, 3);
+	CHECK_U64(qc_volume_kept(queue(1)), 200);
+	expect_stored();
+	CHECK_U64(qc_volume_kept(queue(1)), 200);
+	end();
+}
+
+/* ---- partitions ---- */
+
+static void
+consume(uint64_t id, uint64_t lease)
+{
+	uint64_t	first = partition(id)->start;
+	uint32_t	n = machine_pop(&m, 1, id, lease, 64, true);
+
+	machine_ack(&m, lease, id, first, n);
+	below(id, first + n, 0);
+}
+
+static void
+begin_idle(void)
+{
+	begin_with(QC_OPT_PARTITION_IDLE, QC_HOUR);
+	machine_partition(&m, 1, 300, "p", QC_LANE_NONE);
+	machine_push(&m, 1, 300, 2);
+	m.now += QC_HOUR;
+	consume(300, 7);
+}
+
+/* Two walks: an empty partition is noted first, and goes when it has been so for a while. */
+static void
+test_idle_partition_goes(void)
+{
+	begin_idle();
+	CHECK_U64(look(), 0);
+	m.now += QC_SECOND;
+	CHECK_U64(look(), 0);
+	CHECK_U64(look(), 1);
+	CHECK(step.notes[0].drop);
+	CHECK_U64(put(), 1);
+	CHECK_U64(step.ndropped, 1);
+	CHECK(partition(300) == NULL);
+	CHECK(qc_partition_by_name(m.st, queue(1), "p", 1) == NULL);
+	CHECK_U64(queue(1)->npartitions, 1);
+	expect_stored();
+	CHECK(partition(300) == NULL);
+
+	/* the default partition stays */
+	m.now += QC_DAY;
+	CHECK_U64(look() + look(), 0);
+	end();
+}
+
+/* What keeps a partition. */
+static void
+test_what_keeps_a_partition(void)
+{
+	QcDead		dead = {.group = QC_DEFAULT_GROUP, .partition = 300, .position = 2, .attempt = 1,
+		.lane = 400, .cause = QC_DEAD_REJECTED};
+	QcPurgeDead purged = {.lane = 400};
+	QcPurgeDeadItem range = {.first = 0, .count = 1};
+	QcOpen	   *open;
+
+	begin_idle();
+	m.now += QC_SECOND;
+	CHECK_U64(look() + look(), 1);
+
+	/* a push, between the look and the entry or before */
+	machine_push(&m, 1, 300, 1);
+	CHECK_U64(put(), 0);
+	CHECK(partition(300) != NULL);
+	m.now += QC_HOUR + 1;
+	CHECK_U64(machine_pop(&m, 1, 300, 8, 1, true), 1);
+	CHECK_U64(look() + look(), 0);
+
+	/* its dead letter */
+	machine_partition(&m, 1, 400, "", QC_LANE_DEAD);
+	dead.lease = 8;
+	machine_op_dead(&m, &dead, 1);
+	machine_settle(&m, machine_log(&m, 0, false, NULL), true);
+	below(300, 3, 0);
+	CHECK_U64(partition(300)->aimed, 1);
+	CHECK_U64(look() + look(), 0);
+	machine_reload(&m);
+	CHECK_U64(partition(300)->aimed, 1);
+	machine_op_effect(&m, QC_EFFECT_PURGE_DEAD, &purged, &range, sizeof(range), 1);
+	machine_settle(&m, machine_log(&m, 0, false, NULL), true);
+	CHECK_U64(partition(300)->aimed, 0);
+
+	/* a dedup id within its window */
+	queue(1)->last_dedup = m.now;
+	partition(300)->last_push = m.now - QC_HOUR / 2;
+	CHECK_U64(look() + look(), 0);
+	m.now += QC_HOUR;
+
+	/* an entry whose decision is not in the log */
+	machine_op_push(&m, 101, 1, 1);
+	open = machine_log(&m, 60, false, NULL);
+	CHECK_U64(look() + look(), 0);
+	machine_settle(&m, open, true);
+	CHECK_U64(look(), 0);
+	qc_open_forget(m.st, open);
+	CHECK_U64(look(), 1);
+	CHECK_U64(put(), 1);
+	CHECK(partition(300) == NULL);
+	end();
+}
+
+/* Made by a push that was rolled back: its time begins when it is seen. */
+static void
+test_partition_never_used(void)
+{
+	begin_with(QC_OPT_PARTITION_IDLE, QC_HOUR);
+	machine_partition(&m, 1, 300, "p", QC_LANE_NONE);
+	CHECK_U64(look() + look(), 0);
+	m.now += QC_HOUR / 2;
+	CHECK_U64(look() + look(), 0);
+	m.now += QC_HOUR / 2 + 1;
+	CHECK_U64(look() + look(), 1);
+	CHECK_U64(put(), 1);
+	end();
+}
+
+/* Whoever comes too late with what he staged is told to try again. */
+static void
+test_staged_for_a_partition_that_goes(void)
+{
+	QcSeek		seek = {.mode = QC_SEEK_SET, .queue = 1, .group = QC_DEFAULT_GROUP};
+	QcSeekItem	place = {.partition = 300, .position = 0};
+	QcStatus	status;
+
+	begin_idle();
+	machine_partition(&m, 1, 500, "", QC_LANE_DELAY);
+	m.now += QC_SECOND;
+	CHECK_U64(look() + look(), 1);
+	CHECK_U64(put(), 1);
+	machine_op_push(&m, 300, 1, 1);
+	(void) machine_log(&m, 0, false, &status);
+	CHECK_U64(status, QC_RETRY);
+	machine_op_delay(&m, 500, 1, 1, 300, m.now + QC_HOUR);
+	(void) machine_log(&m, 0, false, &status);
+	CHECK_U64(status, QC_RETRY);
+	machine_op_effect(&m, QC_EFFECT_SEEK, &seek, &place, sizeof(place), 1);
+	machine_settle(&m, machine_log(&m, 61, false, NULL), true);
+	end();
+}
+
+static void
+test_impossible_drops(void)
+{
+	QcPartitionDrop drop = {.queue = 1};
+	QcPartitionDropItem item = {.partition = 101};
+	QcOpen	   *open;
+
+	begin();
+	expect_refused(QC_EFFECT_PARTITION_DROP, &drop, &item, QC_DAMAGED);
+	machine_partition(&m, 1, 300, "p", QC_LANE_NONE);
+	machine_op_push(&m, 300, 1, 1);
+	open = machine_log(&m, 60, false, NULL);
+	item.partition = 300;
+	expect_refused(QC_EFFECT_PARTITION_DROP, &drop, &item, QC_DAMAGED);
+	machine_settle(&m, open, true);
+	item.partition = 77;
+	expect_refused(QC_EFFECT_PARTITION_DROP, &drop, &item, QC_OK);
+	end();
+}
+
 int
 main(void)
 {
@@ -531,5 +875,14 @@ main(void)
 	UNIT_RUN(test_impossible_removals);
 	UNIT_RUN(test_undone_entries_are_remembered);
 	UNIT_RUN(test_undone_entries_are_forgotten);
+	UNIT_RUN(test_walk_in_steps);
+	UNIT_RUN(test_ages);
+	UNIT_RUN(test_judged_again);
+	UNIT_RUN(test_bytes);
+	UNIT_RUN(test_idle_partition_goes);
+	UNIT_RUN(test_what_keeps_a_partition);
+	UNIT_RUN(test_partition_never_used);
+	UNIT_RUN(test_staged_for_a_partition_that_goes);
+	UNIT_RUN(test_impossible_drops);
 	return unit_end();
 }
