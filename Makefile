@@ -26,7 +26,7 @@ REGRESS = install names options queue_create queue_drop auto_create queue_push p
 	queue_pop pop_limits consumer_groups queue_subscribe queue_seek queue_purge stat_groups plans pop_wait queue_wait pop_rollback queue_ack repeated_ack queue_nack queue_reject retry dead_letters queue_renew lease_expiry queue_peek peek_message \
 	queue_set queue_rename queue_pause max_bytes grants every_function roles definitions \
 	queue_transaction savepoints triggers statements parallel push_row joint prepare time_zones footprint null_arguments read_only privileges \
-	views settings encoding retention drop_database
+	views settings encoding retention partition_idle drop_database
 
 # Those that run under valgrind as well; twenty times slower there.
 VALGRIND_REGRESS = install queue_push push_batch queue_pop pop_wait queue_wait pop_rollback queue_ack queue_nack \

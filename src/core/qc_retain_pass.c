@@ -89,6 +89,11 @@ look_at_empty(QcState *st, QcRetainStep *step, QcPartition *partition)
 	const QcQueue *queue = QC_AT(st, QcQueue, partition->queue);
 	const QcOpen *oldest = QC_AT(st, QcOpen, st->opens.head);
 
+	/* With a longer time it makes no difference when the next walk is. */
+	if (QC_REF(st, partition) != queue->default_partition &&
+		queue->options.value[QC_OPT_PARTITION_IDLE] <= QC_HOUR)
+		step->aged = true;
+
 	/* Made, and nothing was ever pushed: its time begins now. */
 	if (partition->last_push == 0 && partition->done_floor == 0)
 		partition->done_floor = step->now;

@@ -55,13 +55,16 @@ typedef struct QcRetainStep
 	uint32_t	looked;
 	uint32_t	n;
 	uint32_t	nranges;		/* that this step wants at most */
-	bool		aged;			/* a queue was met where an age decides */
+	bool		aged;			/* time alone may soon make something go */
 	uint32_t	nfull;
 	uint64_t	full[QC_RETAIN_FULL];	/* ids of queues that may hold more than their
 										 * retention_bytes; others are noted by a later walk */
 	QcRetainNote notes[QC_RETAIN_STEP];
 
-	/* Results of qc_retain_put: partitions that go; queues that lose messages unread, and how many. */
+	/*
+	 * Results of qc_retain_put: partitions that go; queues that lose messages unread, and how
+	 * many.
+	 */
 	uint32_t	ndropped;
 	uint32_t	nreports;
 	struct
