@@ -475,27 +475,53 @@ retire(const QcIo *io, const char *path, QcError *err)
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not rename");
 }
 
+static QcStatus
+first(QcStatus before, QcStatus status)
+{
+	return before == QC_OK ? status : before;
+}
+
+/* The directory that holds the log's. */
+static void
+parent_of(char out[QC_PATH_MAX], const QcFiles *files, uint64_t log)
+{
+	qc_path_log(out, files->layout, log);
+	*strrchr(out, '/') = '\0';
+}
+
 QcStatus
-qc_log_remove_files(QcFiles *files, uint64_t log, QcError *err)
+qc_log_remove_files(QcFiles *files, const uint64_t *logs, uint32_t n, QcError *err)
 {
 	char		path[QC_PATH_MAX];
-	char		parent[QC_PATH_MAX];
+	char		synced[QC_PATH_MAX] = "";
 	char		dead[QC_PATH_MAX + 8];
-	QcStatus	status;
-	int			rc;
+	QcStatus	failed = QC_OK;
 
-	qc_files_forget(files, log, 0);
-	qc_path_log(path, files->layout, log);
-	status = retire(files->io, path, err);
-	if (status != QC_OK)
-		return status;
-	(void) snprintf(parent, sizeof(parent), "%s", path);
-	*strrchr(parent, '/') = '\0';
-	rc = files->io->sync_directory(files->io->context, parent);
-	if (rc != 0)
-		return qc_error_sys(err, rc, parent, "could not sync directory");
-	(void) snprintf(dead, sizeof(dead), "%s.dead", path);
-	return remove_tree(files->io, dead, err);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		qc_files_forget(files, logs[i], 0);
+		qc_path_log(path, files->layout, logs[i]);
+		failed = first(failed, retire(files->io, path, failed == QC_OK ? err : NULL));
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		int			rc;
+
+		parent_of(path, files, logs[i]);
+		if (strcmp(path, synced) == 0)
+			continue;
+		rc = files->io->sync_directory(files->io->context, path);
+		if (rc != 0)
+			return qc_error_sys(err, rc, path, "could not sync directory");
+		memcpy(synced, path, sizeof(synced));
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		qc_path_log(path, files->layout, logs[i]);
+		(void) snprintf(dead, sizeof(dead), "%s.dead", path);
+		failed = first(failed, remove_tree(files->io, dead, failed == QC_OK ? err : NULL));
+	}
+	return failed;
 }
 
 QcStatus

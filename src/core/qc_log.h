@@ -110,8 +110,11 @@ extern void qc_log_removal(const QcState *st, bool *waits, bool *ready);
 /* A log whose creation was undone before any queue used it; one that stays does. */
 extern void qc_log_abandon(QcState *st, QcLog *log);
 
-/* Rename the directory to *.dead, sync its parent, unlink its files.  No lock. */
-extern QcStatus qc_log_remove_files(QcFiles *files, uint64_t log, QcError *err);
+/*
+ * Rename the directories to *.dead, sync their parents, unlink their files.	 No lock.  What fails is left, an unknown directory,
+ * which the next start retires; the first failure is reported.
+ */
+extern QcStatus qc_log_remove_files(QcFiles *files, const uint64_t *logs, uint32_t n, QcError *err);
 
 /*
  * The active file is closed though it has room, and the next one, which exists and is empty, becomes active.  false = not now:

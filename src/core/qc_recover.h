@@ -49,6 +49,12 @@ typedef struct QcRecoverHooks
 	 * QC_INTERRUPTED.
 	 */
 	bool		(*progress) (void *context, const char *phase, uint64_t done, uint64_t total);
+
+	/*
+	 * Sync everything that the directory's file systems hold, at once; NULL = cannot.  With *done
+	 * false it was not to be, and each file is synced by itself.
+	 */
+	QcStatus	(*sync_all) (void *context, bool *done, QcError *err);
 } QcRecoverHooks;
 
 typedef struct QcRecover

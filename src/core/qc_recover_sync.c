@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SYNC_ALL_FROM	64		/* logs */
+
 static QcStatus
 io_error(QcRecovery *rc, uint64_t log, uint64_t file, int error, const char *what, QcError *err)
 {
@@ -217,11 +219,26 @@ sync_log(QcRecovery *rc, const QcLogTail *tail, QcError *err)
 	return status == QC_OK ? sync_directories(rc, tail->log, !tail->known, err) : status;
 }
 
+/* With many logs, whole file systems. */
+static QcStatus
+sync_all(QcRecovery *rc, bool *done, QcError *err)
+{
+	const QcRecoverHooks *hooks = &rc->r->hooks;
+
+	*done = false;
+	if (rc->nlogs < SYNC_ALL_FROM || hooks->sync_all == NULL)
+		return QC_OK;
+	return hooks->sync_all(hooks->context, done, err);
+}
+
 QcStatus
 qc_recover_sync(QcRecovery *rc, QcError *err)
 {
-	QcStatus	status = QC_OK;
+	bool		done;
+	QcStatus	status = sync_all(rc, &done, err);
 
+	if (status != QC_OK || done)
+		return status;
 	for (uint32_t i = 0; i < rc->nlogs && status == QC_OK; i++)
 	{
 		if (rc->logs[i].gone || rc->logs[i].start_file == 0)

@@ -128,7 +128,7 @@ remove_half_made(uint64 log)
 {
 	QcError		ignored;
 
-	(void) qc_log_remove_files(qlog_files(), log, &ignored);
+	(void) qc_log_remove_files(qlog_files(), &log, 1, &ignored);
 }
 
 void

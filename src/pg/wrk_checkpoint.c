@@ -44,7 +44,7 @@
 #define SLICE_PAUSE_US	200		/* for those who wait for the lock */
 #define COPY_ROWS		800		/* dirty rows that the consistent copy may begin with ... */
 #define PASSES_MAX		20		/* ... unless this many passes have not brought it down to them */
-#define REMOVE_MAX		64		/* logs removed per checkpoint */
+#define REMOVE_MAX		256		/* logs removed per checkpoint */
 #define RETRY_MS		1000
 #define DISK_MS			1000	/* between looks at a disk that had no room */
 #define ROOM_MS			5000	/* until a start that lacked room on the disk is tried again */

@@ -168,6 +168,18 @@ progress(void *context, const char *phase, uint64_t done, uint64_t total)
 	return !qlog_worker_shutdown();
 }
 
+/* As a leader of group commit does where it has many files to sync (qlog_flush.c). */
+static QcStatus
+sync_all(void *context, bool *done, QcError *err)
+{
+	int			rc = qlog_sync_method == QLOG_SYNC_FILES ? ENOSYS : qlog_io_syncfs();
+
+	(void) context;
+	*done = rc == 0;
+	return rc == 0 || rc == ENOSYS ? QC_OK :
+		qc_error_sys(err, rc, "", "could not sync the file system of the data directory");
+}
+
 /* Read the stash whole; NULL when there is none. */
 static QcStatus
 read_stash(uint8 **bytes, size_t *len, QcError *err)
@@ -287,7 +299,7 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 		.now = qlog_now(), .monotonic = qlog_monotonic(),
 		.hooks =
 		{
-		&recovery, in_history, xid_committed, new_epoch, random_id, progress
+		&recovery, in_history, xid_committed, new_epoch, random_id, progress, sync_all
 		}
 	};
 	status = qc_recover(recover, err);

@@ -105,17 +105,16 @@ qlog_upkeep_removable(uint64 *logs, uint32 max)
 void
 qlog_upkeep_remove(QlogWorker *worker, const uint64 *logs, uint32 n)
 {
+	QcError		err;
+
 	for (uint32 i = 0; i < n; i++)
 	{
-		QcError		err;
-
 		qlog_upkeep_index_forget(logs[i]);
-
 		qlog_gone_note(logs[i], 0);
-
-		/* What is left behind is an unknown directory: the next start retires it. */
-		qc_error_clear(&err);
-		if (qc_log_remove_files(qlog_files(), logs[i], &err) != QC_OK)
-			qlog_worker_error(worker, &err, "could not remove the log of a dropped queue");
 	}
+
+	/* What is left behind are unknown directories: the next start retires them. */
+	qc_error_clear(&err);
+	if (n > 0 && qc_log_remove_files(qlog_files(), logs, n, &err) != QC_OK)
+		qlog_worker_error(worker, &err, "could not remove the logs of dropped queues");
 }

@@ -305,7 +305,7 @@ run_recovery(SimServer *server)
 			.copied = server->identity.copied, .now = w->now, .monotonic = w->monotonic,
 			.hooks =
 			{
-			server, in_history, xid_committed, new_epoch, draw, progress
+			server, in_history, xid_committed, new_epoch, draw, progress, NULL
 			}
 		};
 		status = qc_recover(&server->recover, &p->err);

@@ -73,11 +73,8 @@ remove_logs(SimProc *p)
 {
 	SimBatch   *batch = &p->server->batch;
 
-	for (uint32_t i = 0; i < batch->nlogs; i++)
-	{
-		if (qc_log_remove_files(&p->files, batch->logs[i], &p->err) != QC_OK)
-			sim_broken(p, "removing a log");
-	}
+	if (qc_log_remove_files(&p->files, batch->logs, batch->nlogs, &p->err) != QC_OK)
+		sim_broken(p, "removing a log");
 	batch->nlogs = 0;
 }
 

@@ -262,7 +262,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 		.allow_gap = options->allow_gap, .floor = options->floor, .now = 2000000, .monotonic = 5000,
 		.hooks =
 		{
-		server, in_history, xid_committed, new_epoch, draw, progress
+		server, in_history, xid_committed, new_epoch, draw, progress, NULL
 		}
 	};
 	return status == QC_OK ? qc_recover(&run->r, &run->err) : status;
