@@ -246,12 +246,12 @@ COMMENT ON VIEW qlog_stat_partitions IS
 
 CREATE FUNCTION qlog_stat_consumer_groups(OUT queue text, OUT consumer_group text, OUT lag bigint, OUT leased bigint,
                                           OUT oldest_unacked_age interval, OUT acked bigint, OUT redelivered bigint,
-                                          OUT last_pop timestamptz) RETURNS SETOF record
+                                          OUT last_pop timestamptz, OUT full_partitions bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_consumer_groups' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION qlog_stat_consumer_groups() IS 'Rows of the view qlog_stat_consumer_groups.';
 CREATE VIEW qlog_stat_consumer_groups AS SELECT * FROM qlog_stat_consumer_groups();
 COMMENT ON VIEW qlog_stat_consumer_groups IS
-'Consumer groups of the queues that the role may use; the default one is named by the empty string. lag: messages that the group has not finished (dead letters are finished, delayed messages have not come): exact, but for the first moments of a group that begins at a time or was sought to one or to a position, when everything counts in partitions that have not been looked at yet. leased: of these, held by consumers. oldest_unacked_age: age of the oldest of them, exact for queues of up to 64 partitions, otherwise of what its next pop takes first or of its oldest lease. acked: messages acknowledged, redelivered: deliveries after the first one of a message, both since the group was made. last_pop: its last delivery. Costs the same whatever the number of partitions.';
+'Consumer groups of the queues that the role may use; the default one is named by the empty string. lag: messages that the group has not finished (dead letters are finished, delayed messages have not come): exact, but for the first moments of a group that begins at a time or was sought to one or to a position, when everything counts in partitions that have not been looked at yet. leased: of these, held by consumers. oldest_unacked_age: age of the oldest of them, exact for queues of up to 64 partitions, otherwise of what its next pop takes first or of its oldest lease. acked: messages acknowledged, redelivered: deliveries after the first one of a message, both since the group was made. last_pop: its last delivery. full_partitions: partitions of which it has qlog.max_leases_per_cursor messages leased or waiting for a retry: until some of these are finished, nothing new is delivered from them. Costs the same whatever the number of partitions.';
 
 CREATE FUNCTION qlog_leases(OUT lease_id bigint, OUT queue text, OUT consumer_group text, OUT partition text, OUT messages bigint,
                             OUT pid int, OUT leased_at timestamptz, OUT leased_until timestamptz, OUT in_transaction boolean) RETURNS SETOF record

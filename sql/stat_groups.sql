@@ -114,6 +114,19 @@ SELECT count(*) FROM queue_pop('stat bound', 1000, max_partitions => 1000, consu
 SELECT wait_for_lags(1000, 700, 0);
 DROP FUNCTION wait_for_lags;
 
+-- As many messages in work as there may be: nothing more comes out of the partition until some are finished.
+SELECT queue_create('stat full', '{"retry_limit": -1}');
+SELECT count(*) FROM queue_push_batch('stat full', (SELECT array_agg(i::text) FROM generate_series(1, 10001) i));
+SELECT lease_id AS full FROM queue_pop('stat full', 10000) GROUP BY 1 \gset
+SELECT leased, full_partitions FROM qlog_stat_consumer_groups WHERE queue = 'stat full';
+SELECT queue_nack(:full, retry_after => '1 h');
+SELECT count(*) FROM queue_pop('stat full', 1);
+SELECT lag, leased, full_partitions FROM qlog_stat_consumer_groups WHERE queue = 'stat full';
+SELECT queue_purge('stat full'), queue_push('stat full', '1') IS NOT NULL AS pushed;
+SELECT payload FROM queue_pop('stat full', 10000);
+SELECT lag, leased, full_partitions FROM qlog_stat_consumer_groups WHERE queue = 'stat full';
+SELECT queue_drop('stat full');
+
 -- Only for roles that may use the queue.
 CREATE ROLE stat_nobody;
 SET ROLE stat_nobody;

@@ -197,7 +197,7 @@ qc_cursor_drop_waiting(QcState *st, QcCursor *cursor)
 				unlist_dying(st, slot);
 			qc_timer_disarm(st, &slot->timer);
 			qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
-			cursor->nslots--;
+			qc_cursor_count(st, cursor, -1);
 			qc_mem_free(&st->mem, QC_CLASS_SLOT, ref);
 		}
 		ref = next;
@@ -231,7 +231,7 @@ append_slot(QcState *st, QcCursor *cursor, uint64_t position, bool promised)
 	slot->position = position;
 	slot->cursor = QC_REF(st, cursor);
 	qc_list_append(st, &cursor->slots, ref, OF_CURSOR);
-	cursor->nslots++;
+	qc_cursor_count(st, cursor, 1);
 	return slot;
 }
 
@@ -441,7 +441,7 @@ qc_cursor_finish(QcState *st, QcCursor *cursor, QcSlot *slot)
 	}
 	qc_timer_disarm(st, &slot->timer);
 	qc_list_remove(st, &cursor->slots, ref, OF_CURSOR);
-	cursor->nslots--;
+	qc_cursor_count(st, cursor, -1);
 	if (slot->position < QC_AT(st, QcPartition, cursor->partition)->start)
 		qc_log_died(st, QC_AT(st, QcQueue, QC_AT(st, QcPartition, cursor->partition)->queue));
 	qc_mem_free(&st->mem, QC_CLASS_SLOT, ref);

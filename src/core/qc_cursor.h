@@ -123,4 +123,15 @@ extern void qc_slot_due(QcState *st, QcSlot *slot);
 /* A partition or queue goes away: free the cursor with its slots (leases that become empty end). */
 extern void qc_cursor_free(QcState *st, QcCursor *cursor);
 
+/* A cursor has one slot more (1) or less (-1). */
+static inline void
+qc_cursor_count(QcState *st, QcCursor *cursor, int by)
+{
+	QcGroup    *group = QC_AT(st, QcGroup, cursor->group);
+
+	group->nfull -= cursor->nslots >= st->max_slots;
+	cursor->nslots += (uint32_t) by;
+	group->nfull += cursor->nslots >= st->max_slots;
+}
+
 #endif							/* QC_CURSOR_H */

@@ -414,7 +414,7 @@ load_slots(Row *row, QcCursor *cursor, uint32_t count, QcError *err)
 		slot->due = due;
 		slot->cause = cause;
 		qc_list_append(st, &cursor->slots, ref, offsetof(QcSlot, of_cursor));
-		cursor->nslots++;
+		qc_cursor_count(st, cursor, 1);
 		if (lease != NULL)
 		{
 			slot->state = QC_SLOT_LEASED;

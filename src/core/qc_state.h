@@ -199,6 +199,8 @@ typedef struct QcGroup
 	uint64_t	nready;			/* messages visible and not delivered, retries included */
 	uint64_t	nleased;		/* messages */
 	uint64_t	nwaiting;		/* messages that wait for a retry time, or are dying */
+	uint64_t	nfull;			/* cursors with max_slots slots, from which nothing new is
+								 * delivered */
 	uint64_t	unscanned;		/* messages of partitions without cursor; 0 with QC_START_NEW */
 	uint64_t	acked;
 	uint64_t	redelivered;	/* deliveries but the first of a message */

@@ -46,6 +46,7 @@ typedef struct GroupRow
 	uint64		acked;
 	uint64		redelivered;
 	int64		last_pop;
+	uint64		full;
 	uint32		noldest;
 	QlogSpot	oldest[3];		/* one of these is its oldest message */
 } GroupRow;
@@ -93,6 +94,7 @@ copy_group(const QcGroup *group, GroupRow *row)
 	row->acked = group->acked;
 	row->redelivered = group->redelivered;
 	row->last_pop = group->last_pop;
+	row->full = group->nfull;
 	row->noldest = qc_glance_oldest(qlog_state, group, oldest);
 	for (uint32 i = 0; i < row->noldest; i++)
 		qlog_spot_note(oldest[i].partition, oldest[i].position, 0, &oldest[i].hint,
@@ -138,8 +140,8 @@ oldest_age(const GroupRow *row, int64 now, bool *null)
 static void
 put_group(ReturnSetInfo *result, const QueueName *queue, const GroupRow *row, int64 now)
 {
-	Datum		values[8];
-	bool		nulls[8] = {false};
+	Datum		values[9];
+	bool		nulls[9] = {false};
 
 	values[0] = qlog_text_datum(queue->name, queue->name_len);
 	values[1] = qlog_text_datum(row->name, row->name_len);
@@ -149,6 +151,7 @@ put_group(ReturnSetInfo *result, const QueueName *queue, const GroupRow *row, in
 	values[5] = Int64GetDatum((int64) row->acked);
 	values[6] = Int64GetDatum((int64) row->redelivered);
 	values[7] = qlog_instant_datum(row->last_pop, &nulls[7]);
+	values[8] = Int64GetDatum((int64) row->full);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 

@@ -229,6 +229,7 @@ typedef struct Counts
 	uint64_t	leased;
 	uint64_t	waiting;
 	uint64_t	unscanned;
+	uint64_t	full;
 } Counts;
 
 static void
@@ -281,6 +282,7 @@ group_counts(QcState *st, const QcQueue *queue, const QcGroup *group)
 			const QcCursor *cursor = qc_cursor_of(st, partition, group);
 
 			count_slots(st, cursor, &counts);
+			counts.full += cursor->nslots >= st->max_slots;
 			counts.ready += count_visible(st, partition, cursor->fetch);
 		}
 		else if (group->start != QC_START_NEW)
@@ -289,6 +291,7 @@ group_counts(QcState *st, const QcQueue *queue, const QcGroup *group)
 	good = fits("ready", queue->id, group->id, group->nready, counts.ready);
 	good = fits("leased", queue->id, group->id, group->nleased, counts.leased) && good;
 	good = fits("waiting", queue->id, group->id, group->nwaiting, counts.waiting) && good;
+	good = fits("full", queue->id, group->id, group->nfull, counts.full) && good;
 	return fits("unscanned", queue->id, group->id, group->unscanned, counts.unscanned) && good;
 }
 

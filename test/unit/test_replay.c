@@ -734,7 +734,7 @@ expect_same(const char *want, const Rows *rows, const char *what)
 static void
 expect_rows(const Rows *rows)
 {
-	QcStateConfig config = {.state_bytes = 4u << 20, .index_bytes = 1u << 20, .max_slots = 100};
+	QcStateConfig config = {.state_bytes = 4u << 20, .index_bytes = 1u << 20, .max_slots = 8};
 	void	   *block = malloc(qc_state_size(&config));
 	QcState    *st = qc_state_init(block, &config);
 	char	   *want = portrait(run.st);
