@@ -218,8 +218,12 @@ check_end(const Looking *look, uint64_t position, QcError *err)
 	uint64_t	expected = v->end != 0 ? v->end : length_in_index(look);
 
 	if (position < expected)
-		return report(look, position, expected - position, look->scan.last_seq, 0,
-					  "file ends before its written part", err);
+	{
+		QcFinding	finding = {.position = position, .bytes = expected - position,
+			.seq = look->scan.last_seq, .by_index = v->end == 0};
+
+		return tell(look, &finding, "file ends before its written part", err);
+	}
 	if (v->end == 0 && look->records == 0)
 		return report(look, QC_FILE_HEADER_SIZE, look->scan.file_size - QC_FILE_HEADER_SIZE, 0, 0,
 					  "closed file holds no record", err);

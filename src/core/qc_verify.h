@@ -22,6 +22,8 @@ typedef struct QcFinding
 								 * is wrong */
 	uint64_t	seq;			/* of the record before it in the file, 0 = none */
 	uint64_t	next_seq;		/* of the record behind it, 0 = none */
+	bool		by_index;		/* only its .qidx tells, which may be that of the file before a
+								 * rewrite */
 	bool		foreign;		/* the record there, and maybe more of the file, is of another log */
 	char		text[160];
 } QcFinding;

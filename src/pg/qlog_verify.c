@@ -177,6 +177,20 @@ qlog_verify_count(QlogVerify *v, uint64 log)
 	}
 }
 
+/* Is the file still the one that the log appends to? */
+static bool
+is_active(uint64 log_id, uint64 file)
+{
+	const QcLog *log;
+	bool		active;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	log = qc_log_by_id(qlog_state, log_id);
+	active = log != NULL && log->file == file;
+	LWLockRelease(&qlog_shared->state_lock);
+	return active;
+}
+
 static void
 verify_file(QlogVerify *v, uint64 file)
 {
@@ -200,8 +214,13 @@ verify_file(QlogVerify *v, uint64 file)
 	if (status == QC_OK && v->nfindings > before)
 	{
 		v->nfindings = before;
+		if (!is_active(v->log, file))
+			verify.end = 0;
 		status = qc_verify_file(&verify, &err);
 	}
+	while (v->nfindings > before && v->findings[v->nfindings - 1].by_index &&
+		   !qlog_verify_ends_early(&v->findings[v->nfindings - 1]))
+		v->nfindings--;
 	CHECK_FOR_INTERRUPTS();
 	if (v->failed)
 		ereport(ERROR,
@@ -350,6 +369,7 @@ typedef enum Look
 	LOOK_NEW					/* it stands behind what was verified */
 } Look;
 
+/* v NULL: it is not asked what is new. */
 static Look
 look(QlogVerify *v, uint64 id, uint64 p)
 {
@@ -373,15 +393,15 @@ look(QlogVerify *v, uint64 id, uint64 p)
 	CHECK_FOR_INTERRUPTS();
 	if (!needed)
 		return LOOK_GONE;
-	if (spot.location.file > v->file ||
-		(spot.location.file == v->file && spot.location.position >= v->tail))
+	if (v != NULL && (spot.location.file > v->file ||
+					  (spot.location.file == v->file && spot.location.position >= v->tail)))
 		return LOOK_NEW;
 	status = qlog_fetch_try(&spot, &message, &created_at, &err);
-	if (status == QC_OK)
-		return LOOK_THERE;
-	if (status != QC_DAMAGED && status != QC_MISSING)
+	if (status == QC_DAMAGED || status == QC_MISSING)
+		return LOOK_MISSING;
+	if (v != NULL && status != QC_OK)
 		qlog_report(ERROR, &err, "could not read a message");
-	return LOOK_MISSING;
+	return LOOK_THERE;
 }
 
 static void
@@ -407,6 +427,9 @@ judge_gap(QlogVerify *v, const QlogMissing *gap)
 
 		if (seen == LOOK_NEW)
 			return;
+		/* once more: its file may have been replaced meanwhile */
+		if (seen == LOOK_MISSING)
+			seen = look(v, gap->partition, p);
 		if (seen == LOOK_MISSING && look(v, gap->partition, gap->end - 1) == LOOK_MISSING)
 		{
 			note_missing(v, gap->partition, p, gap->end);
@@ -459,4 +482,54 @@ qlog_verify_partition(uint64 id, char *name)
 	}
 	LWLockRelease(&qlog_shared->state_lock);
 	return len;
+}
+
+/* Message records that an index names; filled by the core, so nothing in here may raise. */
+typedef struct Named
+{
+	QlogLost   *lost;
+	uint32		n;
+	uint32		max;
+} Named;
+
+static void
+note_named(void *context, uint64_t partition, uint64_t first, uint32_t count)
+{
+	Named	   *named = context;
+
+	if (named->n == named->max)
+	{
+		uint32		max = named->max * 2 + 64;
+		QlogLost   *more = palloc_extended(max * sizeof(QlogLost), MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+
+		if (more == NULL)
+			return;
+		if (named->lost != NULL)
+		{
+			memcpy(more, named->lost, named->n * sizeof(QlogLost));
+			pfree(named->lost);
+		}
+		named->lost = more;
+		named->max = max;
+	}
+	named->lost[named->n++] = (QlogLost) {partition, first, count};
+}
+
+bool
+qlog_verify_ends_early(const QcFinding *finding)
+{
+	Named		named = {0};
+	bool		missing = false;
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (qc_verify_lost(qlog_files(), finding->log, finding->file, finding->position, finding->bytes,
+					   note_named, &named, &err) != QC_OK)
+		return false;
+	for (uint32 i = 0; i < named.n && !missing; i++)
+		missing = look(NULL, named.lost[i].partition, named.lost[i].first) == LOOK_MISSING &&
+			look(NULL, named.lost[i].partition, named.lost[i].first) == LOOK_MISSING;
+	if (named.lost != NULL)
+		pfree(named.lost);
+	return missing;
 }

@@ -55,6 +55,12 @@ extern void qlog_verify_queue(QlogVerify *verify, uint64 queue);
 /* Name of a partition (of a lane: what it is), at most QLOG_NAME_MAX bytes, which have room; returns its length. */
 extern uint16 qlog_verify_partition(uint64 partition, char *name);
 
+/*
+ * A file ends before its index says so (QcFinding.by_index): are messages missing that stood there?  Otherwise the index is that
+ * of the file before it was rewritten.
+ */
+extern bool qlog_verify_ends_early(const QcFinding *finding);
+
 /* How many files and bytes a log has, for the progress. */
 extern void qlog_verify_count(QlogVerify *verify, uint64 log);
 

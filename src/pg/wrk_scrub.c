@@ -19,6 +19,7 @@
 #include "qlog_guc.h"
 #include "qlog_logfiles.h"
 #include "qlog_snapshot.h"
+#include "qlog_verify.h"
 #include "wrk_worker.h"
 
 #include "../core/qc_log.h"
@@ -133,6 +134,9 @@ scrub_file(Scrub *scrub, uint64 log, uint64 file)
 		scrub->nfindings = 0;
 		status = qc_verify_file(&verify, &err);
 	}
+	if (status == QC_OK && scrub->nfindings > 0 && scrub->findings[scrub->nfindings - 1].by_index &&
+		!qlog_verify_ends_early(&scrub->findings[scrub->nfindings - 1]))
+		scrub->nfindings--;
 	qc_files_forget(qlog_files(), log, file);
 	if (status == QC_INTERRUPTED || status == QC_MISSING)
 		return;
@@ -180,6 +184,33 @@ scrub_log(Scrub *scrub, uint64 log, uint64 active)
 		pfree(files);
 }
 
+/* Places in files that have gone, with their queue or by themselves, are forgotten. */
+static void
+forget_gone(void)
+{
+	QlogDamageNote note;
+
+	for (uint32 i = 0;; i++)
+	{
+		uint64_t	size;
+		bool		found;
+		QcError		err;
+
+		LWLockAcquire(&qlog_shared->damage_lock, LW_SHARED);
+		found = i < qlog_shared->ndamage;
+		if (found)
+			note = qlog_shared->damage[i];
+		LWLockRelease(&qlog_shared->damage_lock);
+		if (!found)
+			return;
+		qc_files_forget(qlog_files(), note.log, note.file);
+		if (qc_files_size(qlog_files(), note.log, note.file, false, &size, &err) != QC_MISSING)
+			continue;
+		qlog_damage_forget(note.log, note.file);
+		i--;
+	}
+}
+
 static void
 pass(Scrub *scrub)
 {
@@ -198,6 +229,7 @@ pass(Scrub *scrub)
 		qlog_worker_interrupts();
 		from = id + 1;
 	}
+	forget_gone();
 	worker->passes++;
 	worker->last_pass_us = qlog_monotonic() - scrub->began;
 	worker->last_pass_at = GetCurrentTimestamp();

@@ -9,6 +9,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '50ms'", "qlog.snapshot_interval = '1h'" ]);
 my $dir = $node->qlog_dir;

@@ -9,6 +9,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# The names of log directories stand in here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '50ms'", "qlog.index_memory = '256kB'", "qlog.scrub_interval = 0",
 		"qlog.scrub_rate = '1GB'", "qlog.snapshot_interval = '1h'" ]);
