@@ -79,9 +79,10 @@ RESET ROLE;
 CREATE FUNCTION shows(role text, view text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	n bigint;
+	files text := (SELECT directory || '/%' FROM qlog_queues WHERE queue = 'every');
 BEGIN
 	EXECUTE format('SET LOCAL ROLE %I', role);
-	EXECUTE format('SELECT count(*) FROM %s AS v WHERE to_json(v)->>''queue'' = ''every''', view) INTO n;
+	EXECUTE format('SELECT count(*) FROM %s AS v WHERE to_json(v)->>''queue'' = ''every'' OR (%L = ''qlog_files'' AND to_json(v)->>''file'' LIKE %L)', view, view, files) INTO n;
 	RESET ROLE;
 	RETURN CASE WHEN n > 0 THEN 'yes' ELSE 'no' END;
 EXCEPTION WHEN insufficient_privilege THEN

@@ -22,7 +22,7 @@ SELECT queue_push('zones', '3') IS NOT NULL AS pushed;
 SELECT count(DISTINCT in_zone(zones, $$SELECT string_agg(extract(epoch FROM pushed_at)::text, ' ' ORDER BY "position") FROM queue_peek('zones')$$)) AS pushed_at,
 	count(DISTINCT in_zone(zones, $$SELECT extract(epoch FROM created_at) FROM qlog_queues WHERE queue = 'zones'$$)) AS created_at,
 	count(DISTINCT in_zone(zones, $$SELECT extract(epoch FROM last_push) FROM qlog_stat_queues WHERE queue = 'zones'$$)) AS last_push,
-	count(DISTINCT in_zone(zones, $$SELECT extract(epoch FROM oldest) + extract(epoch FROM newest) FROM qlog_files WHERE queue = 'zones'$$)) AS files FROM zones;
+	count(DISTINCT in_zone(zones, $$SELECT extract(epoch FROM oldest) + extract(epoch FROM newest) FROM qlog_files WHERE file LIKE (SELECT directory || '/%' FROM qlog_queues WHERE queue = 'zones') AND state = 'active'$$)) AS files FROM zones;
 SELECT * FROM everywhere(format($$SELECT string_agg(payload::text, ' ') FROM queue_peek('zones', from_time => local_text(to_timestamp(%s))::timestamptz)$$, :'instant'));
 SELECT * FROM everywhere($$SELECT oldest_ready_age BETWEEN interval '0' AND interval '1 min' FROM qlog_stat_queues WHERE queue = 'zones'$$);
 

@@ -17,8 +17,11 @@ SELECT queue_create('views 2');
 SELECT oldest_ready_age IS NULL AS nothing_ready, last_push, last_pop FROM qlog_stat_queues WHERE queue = 'views 2';
 SELECT queue, consumer_group, partition, messages, pid, in_transaction FROM qlog_leases WHERE queue = 'views';
 SELECT queue, owner = current_user::regrole AS mine, options, acl, now() - created_at < '1 min' AS created, directory ~ ('^qlog/([0-9]+/)*q' || log_id || '$') AS directory, partitions, damage FROM qlog_queues WHERE queue = 'views';
-SELECT queue, file = (SELECT directory FROM qlog_queues WHERE queue = 'views') || '/r00000001.qlog' AS file, bytes > 0 AS bytes, live_bytes BETWEEN 1 AND bytes AS live, records,
-       now() - oldest < '1 min' AS oldest, newest >= oldest AS newest, state, held_by FROM qlog_files WHERE queue = 'views';
+-- A shared log is nobody's, and has records of others.
+SELECT current_setting('qlog.shards')::int > 0 AS shared \gset
+SELECT coalesce(queue, 'views') AS queue, (queue IS NULL) = :'shared' AS own, file = directory || '/r00000001.qlog' OR :'shared' AS file, bytes > 0 AS bytes, live_bytes BETWEEN 1 AND bytes AS live, records = 3 OR :'shared' AS records,
+       now() - oldest < '1 min' OR :'shared' AS oldest, newest >= oldest AS newest, state, held_by
+FROM qlog_files JOIN (SELECT directory FROM qlog_queues WHERE queue = 'views') q ON file LIKE directory || '/%' WHERE state = 'active';
 SELECT state, count(*) > 0 AS there FROM qlog_files WHERE queue IS NULL AND state = 'active' GROUP BY state;
 SELECT entries > 0 AS entries, bytes > 0 AS bytes, fsyncs > 0 AS fsyncs, group_size_max >= group_size_avg AS groups, durable_seq >= checkpoint_seq AS durable,
        state_memory_used BETWEEN 1 AND state_memory_limit AS state_memory, index_memory_used BETWEEN 1 AND index_memory_limit AS index_memory, disk_free > 0 AS disk_free,
