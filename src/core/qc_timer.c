@@ -12,6 +12,7 @@
 
 #include "qc_cursor.h"
 #include "qc_delay.h"
+#include "qc_purge.h"
 #include "qc_wait.h"
 
 #define LINK offsetof(QcTimer, link)
@@ -201,7 +202,14 @@ fire(QcState *st, QcTimer *timer, int64_t monotonic, uint64_t *expired)
 	if (timer->kind == QC_TIMER_SLOT)
 	{
 		QcSlot	   *slot = QC_AT(st, QcSlot, timer->target);
+		QcPartition *partition = QC_AT(st, QcPartition, QC_AT(st, QcCursor, slot->cursor)->partition);
 
+		if (qc_partition_stale(st, partition))
+		{
+			/* A purge has taken the slot, and this timer tells that it is in no list. */
+			qc_partition_touch(st, partition);
+			return false;
+		}
 		qc_timer_disarm(st, &slot->timer);
 		qc_slot_due(st, slot);
 		return false;

@@ -4,6 +4,7 @@
  */
 #include "machine.h"
 
+#include "qc_purge.h"
 #include "qc_timer.h"
 
 #define LANE 200
@@ -453,6 +454,32 @@ test_defer(void)
 	machine_end(&m);
 }
 
+/* A message that was put off is in no list when a purge of its queue is noticed by its timer; that of another queue is. */
+static void
+test_defer_and_purge(void)
+{
+	QcOptions	options;
+
+	begin(0, 0, SECOND, 101, 1);
+	qc_options_default(&options);
+	options.set = 1u << QC_OPT_RETRY_LIMIT;
+	options.value[QC_OPT_RETRY_LIMIT] = 0;
+	machine_queue(&m, 2, &options);
+	machine_push(&m, 2, 102, 1);
+	CHECK_U64(machine_pop(&m, 1, 101, 1, 1, true), 1);
+	CHECK_U64(machine_pop(&m, 2, 102, 2, 1, true), 1);
+	release(1, QC_RELEASE_EXPIRED);
+	CHECK(qc_slot_defer(m.st, machine_slot(&m, 101, 0), SECOND, m.monotonic));
+	release(2, QC_RELEASE_EXPIRED);
+	qc_purge_queue(m.st, qc_queue_by_id(m.st, 1), NULL);
+	pass(SECOND);
+	CHECK(machine_slot(&m, 101, 0) == NULL);
+	CHECK_U64(dying(), 1);
+	CHECK(m.st->dying.head == QC_REF(m.st, machine_slot(&m, 102, 0)));
+	CHECK_U64(m.st->ntimers, 0);
+	machine_end(&m);
+}
+
 /* After a crash the log may tell that it was delivered once more, under another limit. */
 static void
 test_replay_under_another_limit(void)
@@ -519,6 +546,7 @@ main(void)
 	UNIT_RUN(test_drop_counts);
 	UNIT_RUN(test_checkpoint);
 	UNIT_RUN(test_defer);
+	UNIT_RUN(test_defer_and_purge);
 	UNIT_RUN(test_replay_under_another_limit);
 	UNIT_RUN(test_revive);
 	UNIT_RUN(test_alarm);
