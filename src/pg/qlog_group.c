@@ -219,7 +219,10 @@ look_locked(const QlogQueue *queue, QlogName name, const QlogName *partition_nam
 	return look(group, partition, QC_URGENCY_DELIVERS, questions);
 }
 
-/* Log where the group begins in these partitions. */
+/*
+ * Log where the group begins in these partitions.  That is durable before anything is delivered there: an answer may survive a
+ * power failure in the WAL alone, and means nothing to a group that does not know where it stands.
+ */
 static void
 log_found(const QcSeek *seek, const QcSeekItem *items, uint32 n)
 {
@@ -235,7 +238,7 @@ log_found(const QcSeek *seek, const QcSeekItem *items, uint32 n)
 	qc_plan_small_done(&small, &w, 1);
 	small.plan.needs.nsought = n;
 	small.plan.pid = (uint32) MyProcPid;
-	(void) qlog_submit(&small, NULL, NULL, NULL);
+	qlog_flush(qlog_submit(&small, NULL, NULL, NULL));
 }
 
 /* Read where the group begins in these partitions. */
