@@ -16,7 +16,6 @@ typedef enum QcMutant
 	QC_MUTANT_STOP_AT_DAMAGE,	/* what stands behind a damaged record is not looked at */
 	QC_MUTANT_ACK_PER_LOG,		/* one log is synced, and what was written to others counts too */
 	QC_MUTANT_ORDER_NOT_FLUSHED,	/* a seek is told before its decision is durable */
-	QC_MUTANT_FOUND_NOT_FLUSHED,	/* where a group begins is not durable when it is delivered to */
 	QC_MUTANT_ANSWER_AFTER_SEEK,	/* what was delivered before a seek can be acknowledged after
 									 * it */
 	QC_MUTANT_PURGE_UNDECIDED,	/* a purge takes what is not decided yet */

@@ -5,7 +5,7 @@
  *
  * The steps of src/pg/qlog_xact.c and qlog_commit.c.
  */
-#include "sim_server.h"
+#include "sim_work.h"
 
 #include "qc_frame.h"
 #include "qc_lease.h"
@@ -15,307 +15,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define PUSHES_MAX		6
-#define BATCH_MAX		20
-#define PATIENCE_MAX	200		/* turns of others that a client waits for a message */
-#define ANSWERS_MAX		(SIM_HELD_MAX * SIM_POP_MAX)
-#define OPS_MAX			(PUSHES_MAX + ANSWERS_MAX + 4)
-
-/* A message that the transaction acknowledges or rejects. */
-typedef struct Reply
-{
-	SimHeld    *held;
-	SimSpot		spot;
-} Reply;
-
-/* A transaction under way. */
-typedef struct Work
-{
-	SimClient  *client;
-	SimProc    *p;
-	SimServer  *server;
-	SimWorld   *w;
-	uint32_t	txn;
-	bool		joint;
-	bool		weak;
-	uint64_t	xid;
-	QcPlan		plan;
-	bool		planned;
-	size_t		nops;
-	QcOp		ops[OPS_MAX];
-	uint64_t	bytes;
-	uint32_t	nmessages;
-	uint32_t	nreplies;
-	Reply		replies[ANSWERS_MAX];
-	uint32_t	name;			/* locked, SIM_NONE = none */
-	QcSmallPlan order;			/* the decision of an ordered plan */
-	SimChanging changing;
-	QcQueueCreate create;		/* of the queue that it creates; queue 0 = none */
-	bool		ordered;
-	int32_t		limit;			/* option retry_limit */
-	bool		catalog;
-	uint32_t	created;		/* the oracle's number, SIM_NONE */
-	uint32_t	dropped;
-	bool		log_made;
-	uint32_t	npinned;
-	uint64_t	pinned[SIM_HELD_MAX];
-} Work;
-
-/* ---- names ---- */
-
-/* Take the name's lock without waiting: who would wait might wait for ever. */
-static bool
-lock_name(Work *work, uint32_t name)
-{
-	SimProc   **lock = &work->server->name_locks[name];
-
-	if (*lock == work->p)
-		return work->name == name;
-	if (*lock != NULL || work->name != SIM_NONE)
-		return false;
-	*lock = work->p;
-	work->name = name;
-	return true;
-}
-
 static void
-unlock_name(Work *work)
-{
-	if (work->name != SIM_NONE)
-		work->server->name_locks[work->name] = NULL;
-	work->name = SIM_NONE;
-}
-
-/* Options of a new queue, encoded; work->limit is what it allows. */
-static QcStr
-queue_options(Work *work, bool ordered, int32_t limit)
-{
-	uint8_t    *encoded = sim_arena_take(&work->p->arena, QC_OPTIONS_ENCODED_MAX);
-	QcOptions	options;
-	QcWriter	writer;
-
-	qc_options_default(&options);
-	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT | 1u << QC_OPT_RETRY_DELAY;
-	options.value[QC_OPT_ORDERED] = ordered;
-	options.value[QC_OPT_RETRY_LIMIT] = limit;
-	options.value[QC_OPT_RETRY_DELAY] = sim_chance(work->w, 50) ? 0 : (int64_t) sim_below(work->w, 50000);
-	qc_writer_init(&writer, encoded, QC_OPTIONS_ENCODED_MAX);
-	qc_options_put(&writer, &options);
-	return (QcStr) {encoded, (uint16_t) writer.len};
-}
-
-/* Ids, name and options of a new queue. */
-static QcQueueCreate
-new_queue(Work *work, uint32_t name, bool ordered)
-{
-	QcState    *st = work->server->st;
-	QcQueueCreate create = {.database = SIM_DATABASE, .owner = 1};
-
-	create.queue = st->next_queue_id++;
-	create.default_partition = st->next_partition_id++;
-	create.log = qc_log_of_queue(st->shards, create.queue);
-	create.name = sim_queue_name(name);
-	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
-	create.options = queue_options(work, ordered, work->limit);
-	return create;
-}
-
-/* A queue that a push makes on its way. */
-static bool
-auto_create(Work *work, uint32_t name)
-{
-	SimServer  *server = work->server;
-	SimOracle  *o = work->w->oracle;
-	QcQueueCreate create;
-	uint32_t	number;
-	bool		made;
-
-	if (!lock_name(work, name))
-		return false;
-	create = new_queue(work, name, false);
-	if (!sim_make_log(work->p, create.log))
-		return false;
-	number = sim_oracle_queue(o, name, create.queue, false, work->limit, SIM_AUTO);
-	made = sim_submit_catalog(work->p, QC_EFFECT_QUEUE_CREATE, &create);
-	if (made)
-		server->queues[name] = number;
-	else
-	{
-		qc_log_abandon(server->st, qc_log_by_id(server->st, create.log));
-		o->queues[number].gone = true;
-	}
-	if (!work->catalog)
-		unlock_name(work);
-	return made;
-}
-
-/* The partition with this id comes to be while nobody drops its queue. */
-static bool
-make_partition(Work *work, uint32_t name, QcPartitionCreate *create)
-{
-	bool		had = work->name == name;
-	bool		made;
-
-	if (!lock_name(work, name))
-		return false;
-	made = qc_queue_by_id(work->server->st, create->queue) != NULL &&
-		qc_queue_by_id(work->server->st, create->queue)->state == QC_QUEUE_LIVE;
-	create->partition = work->server->st->next_partition_id++;
-	if (made)
-	{
-		work->server->making[name] = true;
-		made = sim_submit_catalog(work->p, QC_EFFECT_PARTITION_CREATE, create);
-		work->server->making[name] = false;
-	}
-	if (!had)
-		unlock_name(work);
-	return made;
-}
-
-/* The queue of this name for others, as the state knows it now; what is being made in it is waited for. */
-static QcQueue *
-find_queue(const Work *work, uint32_t name)
-{
-	uint32_t	number;
-
-	while (work->server->making[name])
-		sim_pause(work->p);
-	number = work->server->queues[name];
-	return number == SIM_NONE ? NULL :
-		qc_queue_by_id(work->server->st, work->w->oracle->queues[number].id);
-}
-
-/* ---- staging ---- */
-
-/* Where messages go. */
-typedef struct Target
-{
-	uint32_t	queue;			/* the oracle's number */
-	uint32_t	partition;		/* number */
-	uint64_t	id;				/* of the partition */
-	uint64_t	log;
-} Target;
-
-static bool
-find_partition(Work *work, uint32_t name, uint32_t partition, Target *target)
-{
-	QcState    *st = work->server->st;
-	const QcQueue *queue = find_queue(work, name);
-	QcPartitionCreate create = {.lane = QC_LANE_NONE, .name = sim_partition_name(partition)};
-	const QcPartition *found;
-
-	if (queue == NULL || queue->state != QC_QUEUE_LIVE || queue->damaged)
-		return false;
-	*target = (Target)
-	{
-		.queue = work->server->queues[name], .partition = partition,
-		.id = queue->default_partition_id, .log = queue->log_id
-	};
-	if (partition == 0)
-		return true;
-	found = qc_partition_by_name(st, queue, (const char *) create.name.bytes, create.name.len);
-	create.queue = queue->id;
-	if (found == NULL && !make_partition(work, name, &create))
-		return false;
-	target->id = found != NULL ? found->id : create.partition;
-	return true;
-}
-
-/* Somewhere to push to; queue and partition are made when they are not there. */
-static bool
-choose_target(Work *work, Target *target)
-{
-	SimWorld   *w = work->w;
-	uint32_t	name = (uint32_t) sim_below(w, w->config.names);
-	uint32_t	partition = (uint32_t) sim_below(w, w->config.partitions);
-
-	/* What this transaction drops is no place to push to any more. */
-	if (name == work->name && work->dropped != SIM_NONE)
-		return false;
-	if (work->created != SIM_NONE && (name == work->name || sim_chance(w, 50)))
-	{
-		*target = (Target)
-		{
-			.queue = work->created, .id = work->create.default_partition, .log = work->create.log
-		};
-		return true;
-	}
-	if (work->server->queues[name] == SIM_NONE && !auto_create(work, name))
-		return false;
-	return find_partition(work, name, partition, target);
-}
-
-/* Bytes of a message. */
-static uint32_t
-choose_size(SimWorld *w)
-{
-	uint64_t	most = w->config.segment / 2 - 400;
-
-	if (most > 40000)
-		most = 40000;
-	if (sim_chance(w, w->config.large))
-		return SIM_PAYLOAD_MIN + (uint32_t) sim_below(w, most);
-	return SIM_PAYLOAD_MIN + (uint32_t) sim_below(w, 300);
-}
-
-/* Stage a push of some messages; nothing else of this oracle's transaction may come in between. */
-static void
-stage_push(Work *work, const Target *target)
-{
-	SimWorld   *w = work->w;
-	uint32_t	count = 1 + (uint32_t) (sim_chance(w, 70) ? 0 : sim_below(w, BATCH_MAX));
-	bool		compressible = !sim_chance(w, w->config.noise);
-	uint32_t	size = choose_size(w);
-	uint64_t	room = w->config.segment > 2 * QC_RECORD_RAW_TARGET ? w->config.segment :
-		w->config.segment / 2 - 200;
-	size_t		cap;
-	QcWriter	frames;
-	uint8_t    *hashes;
-	uint8_t    *data;
-
-	while (count > 1 && (uint64_t) count * (size + 80) > room)
-		count--;
-	cap = (size_t) count * (size + 64);
-	qc_writer_init(&frames, sim_arena_take(&work->p->arena, cap), cap);
-	hashes = sim_arena_take(&work->p->arena, (size_t) count * QC_HASH_SIZE);
-	data = sim_arena_take(&work->p->arena, size);
-	for (uint32_t i = 0; i < count; i++)
-	{
-		QcMessage	message = {.flags = QC_FRAME_BINARY, .data = data, .data_len = size};
-
-		sim_payload_put(data, size, work->txn, work->nmessages++, compressible);
-		memcpy(message.id, data, QC_ID_SIZE);
-		qc_frame_put(&frames, &message);
-		qc_frame_hash(&message, hashes + (size_t) i * QC_HASH_SIZE);
-		(void) sim_oracle_push(w->oracle, work->txn, target->queue, target->partition);
-	}
-	assert(!frames.full);
-	work->bytes += frames.len;
-	work->ops[work->nops++] = (QcOp)
-	{
-		.kind = QC_OP_PUSH, .partition = target->id, .log = target->log, .count = count,
-		.frames = frames.buf, .frames_len = frames.len, .hashes = hashes,
-		.level = sim_chance(w, 50) ? 1 : 0
-	};
-}
-
-/* All pushes of the transaction: first find the targets, during which others run, then stage. */
-static void
-stage_pushes(Work *work)
-{
-	SimWorld   *w = work->w;
-	Target		targets[PUSHES_MAX];
-	uint32_t	want = sim_chance(w, w->config.several) ? 2 + (uint32_t) sim_below(w, PUSHES_MAX - 1) : 1;
-	uint32_t	n = 0;
-
-	for (uint32_t i = 0; i < want; i++)
-		n += choose_target(work, &targets[n]);
-	for (uint32_t i = 0; i < n; i++)
-		stage_push(work, &targets[i]);
-}
-
-static void
-stage_effect(Work *work, QcEffectKind kind, const void *fixed, uint32_t nitems, size_t size,
+stage_effect(SimWork *work, QcEffectKind kind, const void *fixed, uint32_t nitems, size_t size,
 			 QcWriter *w)
 {
 	uint8_t    *bytes = sim_arena_take(&work->p->arena, size);
@@ -331,7 +32,7 @@ stage_effect(Work *work, QcEffectKind kind, const void *fixed, uint32_t nitems, 
 
 /* Give a queue another definition: its owner tells which, its ACL must come with it. */
 static void
-stage_alter(Work *work, uint32_t number)
+stage_alter(SimWork *work, uint32_t number)
 {
 	SimWorld   *w = work->w;
 	QcState    *st = work->server->st;
@@ -344,7 +45,7 @@ stage_alter(Work *work, uint32_t number)
 	alter.name = sim_queue_name(w->oracle->queues[number].name);
 
 	/* Who dies, and when, is judged by the limit that the queue was made with. */
-	alter.options = queue_options(work, sim_chance(w, 50), w->oracle->queues[number].limit);
+	alter.options = sim_queue_options(work, sim_chance(w, 50), w->oracle->queues[number].limit);
 	stage_effect(work, QC_EFFECT_QUEUE_ALTER, &alter, ngrants,
 				 qc_effect_size(QC_EFFECT_QUEUE_ALTER, &alter, ngrants), &writer);
 	for (uint32_t i = 0; i < ngrants; i++)
@@ -358,14 +59,14 @@ stage_alter(Work *work, uint32_t number)
 
 /* Create, alter or drop a queue; all need an xid. */
 static void
-stage_catalog(Work *work)
+stage_catalog(SimWork *work)
 {
 	SimWorld   *w = work->w;
 	SimServer  *server = work->server;
 	uint32_t	name = (uint32_t) sim_below(w, w->config.names);
 	QcWriter	writer;
 
-	if (!lock_name(work, name))
+	if (!sim_lock_name(work, name))
 		return;
 	work->catalog = true;
 	if (server->holders[name] > 0)
@@ -386,7 +87,7 @@ stage_catalog(Work *work)
 		return;
 	}
 	work->ordered = sim_chance(w, 30);
-	work->create = new_queue(work, name, work->ordered);
+	work->create = sim_new_queue(work, name, work->ordered);
 	work->created = sim_oracle_queue(w->oracle, name, work->create.queue, work->ordered, work->limit,
 									 work->txn);
 	stage_effect(work, QC_EFFECT_QUEUE_CREATE, &work->create, 0,
@@ -395,7 +96,7 @@ stage_catalog(Work *work)
 
 /* Change a group, or purge. */
 static void
-stage_change(Work *work)
+stage_change(SimWork *work)
 {
 	SimChanging *changing = &work->changing;
 	QcWriter	writer;
@@ -412,7 +113,7 @@ stage_change(Work *work)
 static void
 change_happens(void *context, SimProc *p)
 {
-	const Work *work = context;
+	const SimWork *work = context;
 
 	if (work->changing.staged)
 		sim_oracle_happens(p->world->oracle, work->changing.number);
@@ -422,10 +123,10 @@ change_happens(void *context, SimProc *p)
 
 /* The dead lane of a group, made when it is not there and nobody changes the group; 0 = not to be had. */
 static uint64_t
-dead_lane(Work *work, const SimHeld *held)
+dead_lane(SimWork *work, const SimHeld *held)
 {
 	uint32_t	name = held->name;
-	const QcQueue *queue = find_queue(work, name);
+	const QcQueue *queue = sim_find_queue(work, name);
 	QcPartitionCreate create = {.lane = QC_LANE_DEAD, .group = held->group_id,
 		.name = {(const uint8_t *) "*", 1}};
 	const QcGroup *group;
@@ -442,7 +143,7 @@ dead_lane(Work *work, const SimHeld *held)
 		return 0;
 	work->server->group_locks[name][held->group] = work->p;
 	create.queue = queue->id;
-	if (make_partition(work, name, &create))
+	if (sim_make_partition(work, name, &create))
 		lane = create.partition;
 	work->server->group_locks[name][held->group] = NULL;
 	return lane;
@@ -450,7 +151,7 @@ dead_lane(Work *work, const SimHeld *held)
 
 /* Stage the copy of a rejected message. */
 static void
-stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
+stage_dead(SimWork *work, const SimReply *reply, uint64_t lane, uint64_t log)
 {
 	SimOracle  *o = work->w->oracle;
 	const SimMessage *m = &o->messages[reply->spot.message];
@@ -483,7 +184,7 @@ stage_dead(Work *work, const Reply *reply, uint64_t lane, uint64_t log)
 
 /* Acknowledge messages of a lease. */
 static void
-stage_acks(Work *work, SimHeld *held, bool all)
+stage_acks(SimWork *work, SimHeld *held, bool all)
 {
 	QcAck		ack = {.lease = held->lease, .group = held->group_id};
 	uint32_t	first = work->nreplies;
@@ -492,7 +193,7 @@ stage_acks(Work *work, SimHeld *held, bool all)
 	for (uint32_t i = 0; i < held->n; i++)
 	{
 		if (all || sim_chance(work->w, 50))
-			work->replies[work->nreplies++] = (Reply)
+			work->replies[work->nreplies++] = (SimReply)
 		{
 			held, held->spots[i]
 		};
@@ -513,10 +214,10 @@ stage_acks(Work *work, SimHeld *held, bool all)
 
 /* Reject some messages of a lease. */
 static void
-stage_rejects(Work *work, SimHeld *held)
+stage_rejects(SimWork *work, SimHeld *held)
 {
 	uint64_t	lane = dead_lane(work, held);
-	const QcQueue *queue = find_queue(work, held->name);
+	const QcQueue *queue = sim_find_queue(work, held->name);
 
 	/* Others ran while the lane was made. */
 	sim_held_refresh(work->p, held);
@@ -525,11 +226,11 @@ stage_rejects(Work *work, SimHeld *held)
 		return;
 	for (uint32_t i = 0; i < held->n; i++)
 	{
-		Reply	   *reply = &work->replies[work->nreplies];
+		SimReply   *reply = &work->replies[work->nreplies];
 
 		if (sim_chance(work->w, 50))
 			continue;
-		*reply = (Reply)
+		*reply = (SimReply)
 		{
 			held, held->spots[i]
 		};
@@ -541,9 +242,9 @@ stage_rejects(Work *work, SimHeld *held)
 
 /* Answer with this transaction. */
 static void
-stage_replies(Work *work, SimHeld *held)
+stage_replies(SimWork *work, SimHeld *held)
 {
-	const QcQueue *queue = find_queue(work, held->name);
+	const QcQueue *queue = sim_find_queue(work, held->name);
 
 	if (queue == NULL || queue->state != QC_QUEUE_LIVE ||
 		work->server->queues[held->name] != held->queue)
@@ -556,14 +257,14 @@ stage_replies(Work *work, SimHeld *held)
 
 /* Something with the leases that this client has: answer now, or with the transaction. */
 static void
-stage_leases(Work *work)
+stage_leases(SimWork *work)
 {
 	SimWorld   *w = work->w;
 
 	if (sim_chance(w, w->config.pop))
 		(void) sim_pop(work->client, (uint32_t) sim_below(w, w->config.names),
 					   w->config.groups == 0 ? 0 : (uint32_t) sim_below(w, SIM_GROUPS), 1 + (uint32_t) sim_below(w, SIM_POP_MAX), 0,
-					   sim_chance(w, 30) ? (uint32_t) sim_below(w, PATIENCE_MAX) : 0);
+					   sim_chance(w, 30) ? (uint32_t) sim_below(w, SIM_PATIENCE_MAX) : 0);
 	for (int i = 0; i < SIM_HELD_MAX; i++)
 	{
 		SimHeld    *held = &work->client->held[i];
@@ -586,13 +287,13 @@ stage_leases(Work *work)
 
 /* Are all messages that it answers still this client's?	Then nobody else can answer them until it has ended. */
 static bool
-pin_leases(Work *work)
+pin_leases(SimWork *work)
 {
 	QcState    *st = work->server->st;
 
 	for (uint32_t i = 0; i < work->nreplies; i++)
 	{
-		const Reply *reply = &work->replies[i];
+		const SimReply *reply = &work->replies[i];
 		QcLease    *lease = qc_lease_by_id(st, reply->held->lease);
 		const QcPartition *partition = qc_partition_by_id(st, reply->spot.partition);
 		bool		mine = work->npinned > 0 &&
@@ -611,7 +312,7 @@ pin_leases(Work *work)
 }
 
 static void
-unpin_leases(Work *work)
+unpin_leases(SimWork *work)
 {
 	for (uint32_t i = 0; i < work->npinned; i++)
 	{
@@ -624,7 +325,7 @@ unpin_leases(Work *work)
 }
 
 static uint16_t
-entry_flags(const Work *work)
+entry_flags(const SimWork *work)
 {
 	if (!work->joint)
 		return 0;
@@ -634,7 +335,7 @@ entry_flags(const Work *work)
 
 /* As refuse_when_full of the shell: new messages and queues wait until a checkpoint can be stored. */
 static bool
-is_refused(const Work *work)
+is_refused(const SimWork *work)
 {
 	return work->server->store_full &&
 		(work->plan.nappends > 0 || work->plan.needs.nqueues > 0 || work->plan.needs.npartitions > 0);
@@ -642,7 +343,7 @@ is_refused(const Work *work)
 
 /* The credit for the decision of an ordered plan. */
 static bool
-take_order_credit(Work *work)
+take_order_credit(SimWork *work)
 {
 	size_t		size = qc_order_size(&work->plan, SIM_PROCS);
 
@@ -652,7 +353,7 @@ take_order_credit(Work *work)
 
 /* Everything that can fail. */
 static bool
-prepare(Work *work)
+prepare(SimWork *work)
 {
 	SimProc    *p = work->p;
 
@@ -681,7 +382,7 @@ prepare(Work *work)
 }
 
 static bool
-pre_commit(Work *work)
+pre_commit(SimWork *work)
 {
 	bool		good = prepare(work);
 
@@ -690,7 +391,7 @@ pre_commit(Work *work)
 }
 
 static void
-rollback(Work *work)
+rollback(SimWork *work)
 {
 	QcState    *st = work->server->st;
 
@@ -711,7 +412,7 @@ rollback(Work *work)
 
 /* The catalog as others see it from now on. */
 static void
-publish_catalog(Work *work)
+publish_catalog(SimWork *work)
 {
 	if (work->created != SIM_NONE)
 		work->server->queues[work->name] = work->created;
@@ -721,7 +422,7 @@ publish_catalog(Work *work)
 
 /* PostgreSQL's commit record, then ours. */
 static void
-commit_joint(Work *work)
+commit_joint(SimWork *work)
 {
 	SimProc    *p = work->p;
 	SimWal	   *wal = &work->w->wal;
@@ -744,7 +445,7 @@ commit_joint(Work *work)
 }
 
 static void
-commit_solo(Work *work)
+commit_solo(SimWork *work)
 {
 	SimProc    *p = work->p;
 
@@ -757,7 +458,7 @@ commit_solo(Work *work)
 }
 
 static void
-commit(Work *work)
+commit(SimWork *work)
 {
 	SimOracle  *o = work->w->oracle;
 
@@ -772,7 +473,7 @@ commit(Work *work)
 
 /* From PRE_COMMIT to the end. */
 static void
-finish(Work *work)
+finish(SimWork *work)
 {
 	SimWorld   *w = work->w;
 
@@ -791,12 +492,12 @@ finish(Work *work)
 		commit(work);
 }
 
-static Work *
+static SimWork *
 begin(SimClient *client, bool joint, bool weak)
 {
 	SimProc    *p = client->p;
 	SimWorld   *w = p->world;
-	Work	   *work = sim_arena_take(&p->arena, sizeof(Work));
+	SimWork    *work = sim_arena_take(&p->arena, sizeof(SimWork));
 
 	work->client = client;
 	client->failed = false;
@@ -820,7 +521,7 @@ transaction(SimClient *client)
 	SimWorld   *w = p->world;
 	bool		catalog = sim_chance(w, w->config.catalog);
 	bool		change = sim_chance(w, w->config.groups);
-	Work	   *work = begin(client, catalog || change || sim_chance(w, w->config.joint),
+	SimWork    *work = begin(client, catalog || change || sim_chance(w, w->config.joint),
 							 sim_chance(w, w->config.weak));
 
 	if (work->joint && sim_chance(w, 30))
@@ -830,17 +531,19 @@ transaction(SimClient *client)
 	stage_leases(work);
 	if (change)
 		stage_change(work);
-	stage_pushes(work);
+	if (sim_chance(w, w->config.delay / 4))
+		sim_cancel(p, (uint32_t) sim_below(w, w->config.names));
+	sim_stage_pushes(work);
 	sim_pause(p);
 	finish(work);
 	sim_change_end(p, &work->changing);
-	unlock_name(work);
+	sim_unlock_name(work);
 }
 
 bool
 sim_acknowledge(SimClient *client)
 {
-	Work	   *work = begin(client, false, false);
+	SimWork    *work = begin(client, false, false);
 
 	for (int i = 0; i < SIM_HELD_MAX; i++)
 	{
@@ -860,16 +563,16 @@ sim_acknowledge(SimClient *client)
 bool
 sim_push(SimClient *client, uint32_t name)
 {
-	Work	   *work = begin(client, false, false);
-	Target		target;
+	SimWork    *work = begin(client, false, false);
+	SimTarget	target;
 
-	if ((work->server->queues[name] == SIM_NONE && !auto_create(work, name)) ||
-		!find_partition(work, name, 0, &target))
+	if ((work->server->queues[name] == SIM_NONE && !sim_auto_create(work, name)) ||
+		!sim_find_partition(work, name, 0, &target))
 	{
 		rollback(work);
 		return false;
 	}
-	stage_push(work, &target);
+	sim_stage_push(work, &target);
 	if (!pre_commit(work))
 	{
 		rollback(work);

@@ -247,7 +247,8 @@ log_found(SimProc *p, const QcSeek *seek, const QcSeekItem *items, uint32_t n)
 		qc_effect_put_item(&w, QC_EFFECT_SEEK, &items[i]);
 	qc_plan_small_done(small, &w, 1);
 	small->plan.needs.nsought = n;
-	(void) sim_submit(p, small, NULL, NULL, NULL);
+	if (sim_submit(p, small, NULL, NULL, NULL))
+		sim_flush(p, small->plan.seq);
 }
 
 void

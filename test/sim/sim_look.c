@@ -174,6 +174,27 @@ look_through(Look *look, QcPartition *partition)
 	return true;
 }
 
+/* Messages that wait for their time. */
+static bool
+look_at_delayed(Look *look, QcPartition *lane)
+{
+	QcState    *st = look->server->st;
+	QcRef		hint = 0;
+
+	if (lane->stable != lane->next)
+		return sim_world_fail(look->server->world, "a lane is blocked");
+	for (QcRef ref = lane->items.head; ref != 0; ref = QC_AT(st, QcLaneItem, ref)->of_lane.next)
+	{
+		const QcLaneItem *item = QC_AT(st, QcLaneItem, ref);
+
+		if (item->state != QC_LANE_ITEM_LIVE)
+			return sim_world_fail(look->server->world, "a message in a delay lane does not wait");
+		if (!look_at(look, lane, item->position, &hint, add_seen(look)))
+			return false;
+	}
+	return true;
+}
+
 /* The dead letters of a group. */
 static bool
 look_at_letters(Look *look, QcPartition *lane)
@@ -242,7 +263,9 @@ look_at_queue(Look *look, QcQueue *queue)
 		 partition != NULL && !shown->damaged;
 		 partition = QC_AT(st, QcPartition, partition->of_queue.next))
 	{
-		if (partition->lane == QC_LANE_DEAD ? look_at_letters(look, partition) : look_through(look, partition))
+		if (partition->lane == QC_LANE_DEAD ? look_at_letters(look, partition) :
+			partition->lane == QC_LANE_DELAY ? look_at_delayed(look, partition) :
+			look_through(look, partition))
 			continue;
 		if (!may_be_damaged(look))
 		{
@@ -360,7 +383,7 @@ sim_drain(SimServer *server)
 		w->now += 2 * w->config.lease_us + 1000000;
 		expire(p);
 		sim_arena_reset(&p->arena);
-		while (sim_move_dying(p))
+		while (sim_move_dying(p) || sim_move_delayed(p))
 			sim_arena_reset(&p->arena);
 	}
 	if (w->crashed)

@@ -152,7 +152,7 @@ sim_oracle_alter(SimOracle *o, uint32_t txn, uint32_t queue)
 }
 
 uint32_t
-sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition)
+sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition, int64_t due)
 {
 	SimTxn	   *t = &o->txns[txn];
 
@@ -165,7 +165,7 @@ sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition)
 			  queue, partition);
 	o->messages[o->nmessages] = (SimMessage)
 	{
-		.txn = txn, .queue = queue, .partition = partition, .position = UINT64_MAX
+		.txn = txn, .queue = queue, .partition = partition, .position = UINT64_MAX, .due = due
 	};
 	return o->nmessages++;
 }
@@ -303,6 +303,10 @@ sim_oracle_passes(const SimOracle *o, const SimMessage *m, uint32_t group)
 		passes = m->at < change->start_at;
 	if (!passes)
 		return SIM_STANDS;
+
+	/* What was delayed may have come later. */
+	if (m->due != 0)
+		return SIM_MAY_PASS;
 	return pushed_before(o, m, change) ? SIM_PASSES : SIM_MAY_PASS;
 }
 
@@ -351,7 +355,7 @@ purge_happens(SimOracle *o, uint32_t number)
 	{
 		SimMessage *m = &o->messages[i];
 
-		if (!is_in_scope(m, change) || !pushed_before(o, m, change) || blocked[m->partition])
+		if (!is_in_scope(m, change) || m->due != 0 || !pushed_before(o, m, change) || blocked[m->partition])
 			continue;
 		for (uint32_t g = 0; g < SIM_GROUPS; g++)
 			m->uses[g].spared = m->uses[g].held && (m->uses[g].spared || m->purged == 0);
@@ -464,6 +468,9 @@ judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, uint64_t 
 	if (t->began == 0 || t->fate == SIM_ABORTED || t->fate == SIM_OUT)
 		return sim_oracle_complain(o, "a message of transaction %u is delivered, which has not committed",
 								   m->txn);
+	if (m->cancelled || seen->at < m->due)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered %s", seen->index, m->txn,
+								   m->cancelled ? "after it was cancelled" : "before its time");
 	if (t->joint && !t->visible)
 		return sim_oracle_complain(o, "a message of transaction %u is delivered before its row is visible",
 								   m->txn);
@@ -599,6 +606,27 @@ sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message, uint32_t g
 	use->held = false;
 }
 
+void
+sim_oracle_cancels(SimOracle *o, uint32_t message, bool told)
+{
+	SimMessage *m = &o->messages[message];
+
+	sim_trace(o, "message %u.%u is %s", m->txn, message - o->txns[m->txn].first_message,
+			  told ? "cancelled" : "about to be cancelled");
+	if (m->position != UINT64_MAX)
+		(void) sim_oracle_complain(o, "message %u of transaction %u is cancelled, which was delivered",
+								   message - o->txns[m->txn].first_message, m->txn);
+	m->cancelling = true;
+	m->cancelled |= told;
+}
+
+uint32_t
+sim_oracle_find(const SimOracle *o, uint32_t txn, uint32_t index)
+{
+	return txn >= o->ntxns || index >= o->txns[txn].nmessages ? SIM_NONE :
+		o->txns[txn].first_message + index;
+}
+
 bool
 sim_oracle_died(SimOracle *o, const SimSeen *seen)
 {
@@ -619,6 +647,23 @@ sim_oracle_died(SimOracle *o, const SimSeen *seen)
 	return true;
 }
 
+/* A purge that nobody was told of may take place anew, when other leases run and other entries are not decided. */
+static void
+forget_purge(SimOracle *o, uint32_t number)
+{
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		SimMessage *m = &o->messages[i];
+
+		if (!is_in_scope(m, &o->changes[number]))
+			continue;
+		if (m->purge == number)
+			m->purged = 0;
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			m->uses[g].spared = true;
+	}
+}
+
 void
 sim_oracle_crashed(SimOracle *o)
 {
@@ -634,17 +679,19 @@ sim_oracle_crashed(SimOracle *o)
 	}
 	for (uint32_t i = 0; i < o->nmessages; i++)
 	{
-		SimMessage *m = &o->messages[i];
-
-		/* A purge that nobody was told of may take place anew, when other entries are not decided. */
-		if (m->purged != 0 && o->txns[o->changes[m->purge].txn].fate == SIM_DOUBT)
-			m->purged = 0;
 		for (uint32_t g = 0; g < SIM_GROUPS; g++)
 		{
 			o->messages[i].uses[g].answering = 0;
 			o->messages[i].uses[g].lease = 0;
 			o->messages[i].uses[g].died = false;
 		}
+	}
+	for (uint32_t i = 0; i < o->nchanges; i++)
+	{
+		const SimChange *change = &o->changes[i];
+
+		if (change->kind == SIM_PURGE && change->happened && o->txns[change->txn].fate == SIM_DOUBT)
+			forget_purge(o, i);
 	}
 }
 
@@ -654,7 +701,7 @@ is_expected(const SimOracle *o, const SimMessage *m, uint32_t group)
 {
 	const SimUse *use = &m->uses[group];
 
-	return o->queues[m->queue].groups[group].there && !use->settled && !use->died &&
+	return o->queues[m->queue].groups[group].there && !m->cancelling && !use->settled && !use->died &&
 		use->answering == 0 && sim_oracle_passes(o, m, group) == SIM_STANDS &&
 		!sim_oracle_purgeable(o, m);
 }

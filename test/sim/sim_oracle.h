@@ -15,6 +15,7 @@
  *	   its queue allows, of which there is one copy; and then it never comes back;
  *	 - it is not delivered while somebody else's lease on it runs, nor before its row is visible;
  *	 - its attempts never go down, as far as they were durable;
+ *	 - a delayed one enters its partition once, not before its time, unless it was cancelled before; then never;
  *	 - all of this holds for every consumer group on its own.	A group begins, is sought or ends with its transaction, and
  *	   then stands where that says: what was certainly pushed before is passed over or not as the rule has it, what was
  *	   pushed afterwards is delivered, and what was acknowledged before a seek does not count behind it;
@@ -35,6 +36,7 @@
 #define SIM_FIRST_OWNER	1		/* of a new queue */
 #define SIM_OWNER(txn)	((txn) + 2) /* given by this transaction */
 #define SIM_DEAD_LANE	UINT32_MAX	/* in place of a partition's number */
+#define SIM_DELAY_LANE	(UINT32_MAX - 1)
 #define SIM_AUTO		UINT32_MAX	/* creator of a queue that a push has made on its way */
 #define SIM_GROUPS		3		/* of a queue, by number; 0 is the default one */
 #define SIM_PARTITIONS_MAX	4	/* of a queue, the default one included */
@@ -112,7 +114,11 @@ typedef struct SimMessage
 	uint32_t	purge;			/* ... by this change */
 	uint64_t	position;		/* UINT64_MAX = never seen */
 	int64_t		at;				/* when it was pushed, as the server has it */
+	int64_t		due;			/* ... into its partition, at this time; 0 = at once */
+	bool		cancelling;
+	bool		cancelled;		/* ... and its client was told */
 	uint8_t		seen;			/* while a crash is judged: times in its partition */
+	uint8_t		waiting;		/* ... and in the delay lane */
 	SimUse		uses[SIM_GROUPS];
 } SimMessage;
 
@@ -230,7 +236,7 @@ typedef struct SimSeen
 	uint32_t	txn;			/* from its payload */
 	uint32_t	index;
 	uint64_t	queue;			/* the server's id */
-	uint32_t	partition;		/* or SIM_DEAD_LANE */
+	uint32_t	partition;		/* or SIM_DEAD_LANE, SIM_DELAY_LANE */
 	uint64_t	position;
 	int64_t		at;
 	uint32_t	attempt;		/* delivered or dead */
@@ -278,7 +284,8 @@ extern void sim_oracle_alter(SimOracle *o, uint32_t txn, uint32_t queue);
 extern uint32_t sim_oracle_change(SimOracle *o, const SimChange *change);
 
 /* Messages of one transaction are announced without others in between; returns the message's number. */
-extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition);
+extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition,
+								int64_t due);
 extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, uint32_t group, bool dead);
 
 /* ---- what becomes of it ---- */
@@ -304,6 +311,12 @@ extern bool sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, uin
 /* The lease runs until then, or has ended as far as these messages are concerned. */
 extern void sim_oracle_lease(SimOracle *o, uint32_t lease, int64_t until);
 extern void sim_oracle_given_back(SimOracle *o, uint32_t lease, uint32_t message, uint32_t group);
+
+/* A delayed message is taken back; told: its client knows. */
+extern void sim_oracle_cancels(SimOracle *o, uint32_t message, bool told);
+
+/* The message with this payload, SIM_NONE = there is none. */
+extern uint32_t sim_oracle_find(const SimOracle *o, uint32_t txn, uint32_t index);
 
 /* The server sends the message that is shown to the dead letters. */
 extern bool sim_oracle_died(SimOracle *o, const SimSeen *seen);

@@ -60,6 +60,7 @@ sim_place(QcState *st, QcPartition *partition, uint64_t position, uint32_t attem
 		.queue = QC_AT(st, QcQueue, partition->queue)->id, .partition = partition->id,
 		.position = position, .attempt = attempt,
 		.number = partition->lane == QC_LANE_DEAD ? SIM_DEAD_LANE :
+		partition->lane == QC_LANE_DELAY ? SIM_DELAY_LANE :
 		sim_name_number(qc_name_at(st, partition->name), partition->name_len)
 	};
 	if (!qc_index_find(st, partition, position, hint, &place->location))

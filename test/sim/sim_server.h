@@ -12,8 +12,10 @@
  *	 sim_guard.c	guards and PostgreSQL's checkpoints
  *	 sim_upkeep.c	qlog's checkpointer
  *	 sim_client.c	what clients do
+ *	 sim_push.c		... what they push, and to which queues
  *	 sim_pop.c		... with leases
  *	 sim_group.c	... with consumer groups, and purges
+ *	 sim_delay.c	delayed messages
  *	 sim_look.c		everything that a server shows, for the oracle
  *	 sim_check.c	invariants of the state
  *	 sim_wait.c		invariants of waiting, after every step
@@ -374,6 +376,14 @@ extern void sim_change_end(SimProc *p, SimChanging *changing);
 
 /* Before a pop: the group looks at partitions that it has not looked at. */
 extern void sim_group_look(SimProc *p, uint64_t queue, uint32_t group);
+
+/* ---- sim_delay.c ---- */
+
+/* Move the first delayed message that is due into its partition, or put it off; false = there is none. */
+extern bool sim_move_delayed(SimProc *p);
+
+/* Take back the first delayed message of a queue, if there is any. */
+extern void sim_cancel(SimProc *p, uint32_t name);
 
 /* ---- sim_look.c ---- */
 

@@ -211,6 +211,8 @@ sim_upkeep_main(SimProc *p)
 			expire_leases(p);
 		if (sim_below(w, 10) == 0)
 			(void) sim_move_dying(p);
+		if (sim_below(w, 10) == 0)
+			(void) sim_move_delayed(p);
 		if (sim_below(w, 20) == 0)
 		{
 			(void) qc_queue_sweep(server->st, SWEEP_ROWS);

@@ -9,6 +9,7 @@
 #include "sim_oracle.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum
 {
@@ -100,11 +101,28 @@ match_message(SimOracle *o, const SimSeen *seen)
 	m = &o->messages[o->txns[seen->txn].first_message + seen->index];
 	queue = &o->queues[m->queue];
 	if (queue->gone || queue->id != seen->queue ||
-		(seen->partition != SIM_DEAD_LANE && seen->partition != m->partition))
+		(seen->partition != SIM_DEAD_LANE && seen->partition != SIM_DELAY_LANE &&
+		 seen->partition != m->partition))
 		return sim_oracle_complain(o, "message %u of transaction %u stands in another queue or partition",
 								   seen->index, seen->txn);
 	if (seen->partition == SIM_DEAD_LANE)
 		return match_letter(o, m, seen);
+	if (m->cancelled || (m->due == 0 && seen->partition == SIM_DELAY_LANE))
+		return sim_oracle_complain(o, "message %u of transaction %u is there, which was %s", seen->index,
+								   seen->txn, m->cancelled ? "cancelled" : "not delayed");
+	if (m->due > seen->at && seen->partition != SIM_DELAY_LANE)
+		return sim_oracle_complain(o, "message %u of transaction %u has come before its time",
+								   seen->index, seen->txn);
+	if (seen->partition == SIM_DELAY_LANE)
+	{
+		if (m->waiting++ > 0 || m->seen > 0)
+			return sim_oracle_complain(o, "delayed message %u of transaction %u is there twice",
+									   seen->index, seen->txn);
+		return true;
+	}
+	if (m->waiting > 0)
+		return sim_oracle_complain(o, "message %u of transaction %u is delayed, and has come",
+								   seen->index, seen->txn);
 	if (m->seen++ > 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is there twice", seen->index,
 								   seen->txn);
@@ -153,7 +171,7 @@ judge_attempts(SimOracle *o, const SimView *view)
 	{
 		const SimSeen *seen = &view->messages[i];
 
-		for (uint32_t g = 0; g < SIM_GROUPS && seen->partition != SIM_DEAD_LANE; g++)
+		for (uint32_t g = 0; g < SIM_GROUPS && seen->partition < SIM_DELAY_LANE; g++)
 		{
 			if (!judge_attempt(o, view, seen, g))
 				return false;
@@ -174,13 +192,14 @@ judge_positions(SimOracle *o, const SimView *view)
 		const SimSeen *seen = &view->messages[i];
 		const SimTxn *t = &o->txns[seen->txn];
 
-		if (seen->partition == SIM_DEAD_LANE)
-			continue;
 		if (i == 0 || seen->queue != view->messages[i - 1].queue ||
 			seen->partition != view->messages[i - 1].partition)
 			latest = 0;
-		else if (seen->position <= view->messages[i - 1].position)
+		else if (seen->partition < SIM_DELAY_LANE && seen->position <= view->messages[i - 1].position)
 			return sim_oracle_complain(o, "positions are shown out of order");
+		if (seen->partition >= SIM_DELAY_LANE ||
+			o->messages[o->txns[seen->txn].first_message + seen->index].due != 0)
+			continue;
 		if (t->told != 0 && t->told < latest)
 			return sim_oracle_complain(o, "transaction %u stands behind transaction %u, which began after it was committed",
 									   seen->txn, by);
@@ -202,7 +221,7 @@ match(SimOracle *o, const SimView *view)
 	{
 		SimMessage *m = &o->messages[i];
 
-		m->seen = 0;
+		m->seen = m->waiting = 0;
 		for (uint32_t g = 0; g < SIM_GROUPS; g++)
 		{
 			m->uses[g].seen_dead = m->uses[g].seen_died = 0;
@@ -286,7 +305,7 @@ observable(const SimOracle *o, const SimMessage *m)
 	const SimQueue *queue = &o->queues[m->queue];
 
 	return !queue->gone && !queue->damaged && (queue->seen || !dropped(o, m->queue)) &&
-		(m->seen > 0 || !sim_oracle_purgeable(o, m));
+		(m->seen + m->waiting > 0 || (!m->cancelling && !sim_oracle_purgeable(o, m)));
 }
 
 /* Must the group have done what it has not done?	(It is there, and its place is known.) */
@@ -401,7 +420,7 @@ collect_evidence(SimOracle *o)
 			const SimMessage *m = &o->messages[t->first_message + k];
 
 			if (observable(o, m))
-				t->evidence |= m->seen > 0 ? THERE : MISSING;
+				t->evidence |= m->seen + m->waiting > 0 ? THERE : MISSING;
 		}
 	}
 	evidence_of_alters(o);
@@ -534,6 +553,23 @@ judge_use(SimOracle *o, uint32_t number, uint32_t group, bool lossy)
 	return true;
 }
 
+/* A message is in the delay lane: what is durable of it is that it never was anywhere else. */
+static bool
+judge_waiting(SimOracle *o, SimMessage *m, uint32_t index, bool lossy)
+{
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+	{
+		const SimUse *use = &m->uses[g];
+
+		if (!lossy && (use->settled || use->attempt_sure > 0 ||
+					   (use->attempt > 0 && use->attempt_told < o->sure)))
+			return sim_oracle_complain(o, "message %u of transaction %u was delivered, and is delayed again",
+									   index, m->txn);
+	}
+	memset(m->uses, 0, sizeof(m->uses));
+	return true;
+}
+
 static bool
 judge_message(SimOracle *o, uint32_t number, bool lossy)
 {
@@ -543,17 +579,17 @@ judge_message(SimOracle *o, uint32_t number, bool lossy)
 
 	if (!observable(o, m))
 		return true;
-	if (is_in(t) && m->seen == 0)
+	if (is_in(t) && m->seen + m->waiting == 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is lost%s", index, m->txn,
 								   t->fate == SIM_COMMITTED ? ", which was acknowledged" : "");
-	if (!is_in(t) && m->seen > 0 && t->fate != SIM_DOUBT)
+	if (!is_in(t) && m->seen + m->waiting > 0 && t->fate != SIM_DOUBT)
 		return sim_oracle_complain(o, "message %u of transaction %u is there, which did not commit",
 								   index, m->txn);
 	if (m->seen == 0)
 	{
 		/* others may take its position */
 		m->position = UINT64_MAX;
-		return true;
+		return m->waiting == 0 || judge_waiting(o, m, index, lossy);
 	}
 	for (uint32_t g = 0; g < SIM_GROUPS; g++)
 	{

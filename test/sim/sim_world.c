@@ -60,6 +60,7 @@ choose_config(SimWorld *w)
 	c->pop = ONE_OF(w, 0, 20, 50);
 	c->catalog = ONE_OF(w, 0, 2, 10);
 	c->groups = ONE_OF(w, 0, 0, 3, 15);
+	c->delay = ONE_OF(w, 0, 0, 10, 40);
 	c->stranger = ONE_OF(w, 0, 10, 30);
 	c->large = ONE_OF(w, 0, 5, 30);
 	c->noise = ONE_OF(w, 0, 50, 100);
@@ -190,8 +191,8 @@ sim_world_describe(const SimWorld *world, char *out, size_t size)
 
 	(void) snprintf(out, size, "%u clients, %u queues of %u partitions, %u shared logs, segments of %llu, ring of %llu, "
 					"%u%% joint, %u%% weak, %u%% rolled back, carry up to %u, %s guards, "
-					"%u%% change groups, checkpoint every %u, leases of %lld us",
+					"%u%% change groups, %u%% delayed, checkpoint every %u, leases of %lld us",
 					c->clients, c->names, c->partitions, c->shards, (unsigned long long) c->segment,
 					(unsigned long long) c->ring, c->joint, c->weak, c->rollback, c->carry_limit,
-					c->guards > 0 ? "with" : "without", c->groups, c->checkpoint, (long long) c->lease_us);
+					c->guards > 0 ? "with" : "without", c->groups, c->delay, c->checkpoint, (long long) c->lease_us);
 }

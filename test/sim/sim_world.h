@@ -34,6 +34,7 @@ typedef struct SimConfig
 	uint32_t	several;		/* ... that push into several queues */
 	uint32_t	pop;
 	uint32_t	catalog;		/* ... that create or drop a queue */
+	uint32_t	delay;			/* ... of messages that are delayed */
 	uint32_t	groups;			/* ... that change consumer groups or purge */
 	uint32_t	stranger;		/* ... that have nothing to do with queues */
 	uint32_t	large;			/* ... whose messages are large */
