@@ -155,7 +155,7 @@ COMMENT ON FUNCTION queue_nack(bigint, uuid[], interval, text) IS
 CREATE FUNCTION queue_reject(lease_id bigint, message_ids uuid[] DEFAULT NULL, reason text DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_reject' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION queue_reject(bigint, uuid[], text) IS
-'Sends messages of a lease to the dead letters of its consumer group, with their payload, at COMMIT; with the option dead_letters off they are dropped. message_ids: NULL = all. reason: up to 1024 bytes, shown by qlog_dead_letters; NULL = "rejected". Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease, 22023 long reason, XX001 damaged file, 53100, 53200, 25006.';
+'Sends messages of a lease to the dead letters of its consumer group, with their payload, at COMMIT; with the option dead_letters off they are dropped. message_ids: NULL = all. reason: up to 1024 bytes, shown by qlog_dead_letters; NULL = "rejected". A message that cannot be read any more becomes a letter without payload. Returns how many; 0 when the lease is gone. COMMIT fails with 40001 when the lease is lost before. Errors: 55006 the lease belongs to a transaction of another session that is still open, 22004 NULL lease, 22023 long reason, 53100, 53200, 25006.';
 
 CREATE FUNCTION queue_redrive(queue text, consumer_group text DEFAULT NULL, batch int DEFAULT NULL) RETURNS bigint
 AS 'MODULE_PATHNAME', 'queue_redrive' LANGUAGE C VOLATILE PARALLEL UNSAFE;

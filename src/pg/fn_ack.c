@@ -10,6 +10,7 @@
 #include "qlog_death.h"
 #include "qlog_lease.h"
 #include "qlog_lookup.h"
+#include "qlog_report.h"
 #include "qlog_partition.h"
 #include "qlog_shmem.h"
 
@@ -61,7 +62,10 @@ partition_of(const QlogSpot *spot, char name[QLOG_NAME_MAX])
 	return result;
 }
 
-/* The letter is the message as it is, id included, with where it comes from and why it died. */
+/*
+ * The letter is the message as it is, id included, with where it comes from and why it died.	 One that cannot be read, not
+ * any more, is rejected like the others.
+ */
 static void
 reject_message(const Reject *reject, const QlogSpot *spot)
 {
@@ -71,15 +75,23 @@ reject_message(const Reject *reject, const QlogSpot *spot)
 	QcMessage	message;
 	int64_t		created_at;
 	char		name[QLOG_NAME_MAX];
+	QcError		err;
 
 	if (reject->lane.partition == 0)
 	{
 		qlog_stage_drop(&dead);
 		return;
 	}
-	qlog_fetch(spot, &message, &created_at);
-	qlog_dead_frame(&message, partition_of(spot, name), reject->said ? reject->reason :
-					qlog_dead_reason(QC_DEAD_REJECTED));
+	if (qlog_fetch_try(spot, &message, &created_at, &err) == QC_OK)
+		qlog_dead_frame(&message, partition_of(spot, name), reject->said ? reject->reason :
+						qlog_dead_reason(QC_DEAD_REJECTED));
+	else if (qlog_fetch_lost(err.code))
+	{
+		qlog_dead_lost(&message, partition_of(spot, name), &err);
+		dead.cause = QC_DEAD_UNREADABLE;
+	}
+	else
+		qlog_report(ERROR, &err, "could not read a message");
 	qlog_stage_dead(&dead, &reject->lane, &message);
 }
 

@@ -93,21 +93,19 @@ qlog_dead_frame(QcMessage *message, QlogName partition, QcStr reason)
 		*message = letter;
 }
 
-/* The letter of a message that cannot be read: it tells where that is, and keeps nothing else. */
-static void
-lost_letter(QlogDying *dying, const QcError *reading, QcMessage *message)
+void
+qlog_dead_lost(QcMessage *message, QlogName partition, const QcError *reading)
 {
 	char	   *text = palloc(sizeof(reading->file) + sizeof(reading->text) + 64);
 
 	qc_error_format(reading, text, sizeof(reading->file) + sizeof(reading->text) + 64);
 	memset(message, 0, sizeof(*message));
 	message->flags = QC_FRAME_DEAD;
-	message->partition = (const uint8_t *) dying->partition;
-	message->partition_len = dying->partition_len;
+	message->partition = (const uint8_t *) partition.text;
+	message->partition_len = partition.len;
 	message->reason = (const uint8_t *) text;
 
 	message->reason_len = (uint16_t) strlen(text);
-	dying->cause = QC_DEAD_UNREADABLE;
 }
 
 /* Read one message and make its letter. */
@@ -126,7 +124,8 @@ read_letter(const QlogDeaths *deaths, QlogDying *dying, QcMessage *message, QcEr
 						qlog_dead_reason(dying->cause));
 	if (!qlog_fetch_lost(status))
 		return status;
-	lost_letter(dying, err, message);
+	qlog_dead_lost(message, partition, err);
+	dying->cause = QC_DEAD_UNREADABLE;
 	return QC_OK;
 }
 

@@ -7,7 +7,7 @@
  * holds.  So a crash, or a process that ends, at any moment leaves a message either due or dead, never both, never
  * neither.
  *
- * Callers: wrk_timer.c for whatever is dying; fn_nack.c for what its caller gives back.
+ * Callers: wrk_dying.c for whatever is dying; fn_nack.c for what its caller gives back; fn_ack.c makes the same letters.
  */
 #ifndef QLOG_DEATH_H
 #define QLOG_DEATH_H
@@ -69,6 +69,9 @@ extern QcStatus qlog_deaths_ops(QlogDeaths *deaths, QcOp *ops, QcError *err);
  * large for a log file.
  */
 extern void qlog_dead_frame(QcMessage *message, QlogName partition, QcStr reason);
+
+/* The letter of a message that cannot be read: it tells where that is, palloc'ed, and keeps nothing else. */
+extern void qlog_dead_lost(QcMessage *message, QlogName partition, const QcError *reading);
 
 /* Why it died, for letters of consumers that said nothing. */
 extern QcStr qlog_dead_reason(uint8 cause);

@@ -176,7 +176,9 @@ is(pop_of('lanes', "10, partition => 'p1'"), 'lanes 2 1', 'after a crash: the on
 # Damaged while it is leased: answers that name the others need not read it.
 fill('leased', '"lease": "1 h"', 4);
 my ($lease, $ids) = split /\|/, $node->sql(q{select lease_id, array_agg(message_id order by "position") from queue_pop('leased', 4) group by 1});
-damage('leased 1');
+fill('rejected', '"lease": "1 h"', 3, q{, 'p'});
+my $reject = $node->sql(q{select lease_id from queue_pop('rejected', 3) limit 1});
+damage('leased 1', 'rejected 2');
 my @ids = $ids =~ /([0-9a-f-]{36})/g;
 is($node->sql("select queue_ack($lease, array['$ids[1]']::uuid[])"), '1', 'an ack by id of another message of the lease');
 is($node->sql("select queue_nack($lease, array['$ids[2]']::uuid[])"), '1', 'a nack');
@@ -184,6 +186,11 @@ is($node->sql("select queue_reject($lease, array['$ids[3]']::uuid[])"), '1', 'a 
 is($node->sql("select queue_ack($lease, array['$ids[0]']::uuid[])"), '0', 'its own id is not known any more');
 is($node->sql("select queue_ack($lease)"), '1', 'the whole lease can be acknowledged');
 is(counts('leased'), '1 0 0 1', 'nothing is leased');
+
+is($node->sql("select queue_reject($reject, reason => 'why')"), '3', 'a whole lease can be rejected');
+is($node->sql(q{select string_agg(concat_ws(' ', partition, "position", payload, substring(reason, 'why|r00000001.qlog at byte')), ', ' order by "position") from qlog_dead_letters where queue = 'rejected'}),
+	'p 0 "rejected 1" why, p 1 r00000001.qlog at byte, p 2 "rejected 3" why', 'each is a letter');
+is(counts('rejected'), '0 0 0 3', 'and nothing else');
 
 # A delayed message: it stays, is reported, and holds up none of those that are due with it; it can be cancelled.
 fill('late', '"lease": "1 h"', 1, q{, deliver_at => now() + interval '3 s'});
