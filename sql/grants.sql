@@ -57,6 +57,10 @@ SELECT role, has_queue_privilege(role, 'grants', 'push') AS push, has_queue_priv
 	has_queue_privilege(role, 'grants', 'manage') AS manage, has_queue_privilege(role, 'grants', 'push, pop') AS either
 FROM unnest(ARRAY['regress_qlog_owner', 'regress_qlog_push', 'regress_qlog_pop', 'regress_qlog_manage', 'regress_qlog_member', 'regress_qlog_set',
 	'regress_qlog_none', '-']::regrole[]) AS role;
+SELECT has_queue_privilege('grants', 'manage') AS mine, has_queue_privilege(NULL, 'push') IS NULL AND has_queue_privilege('grants', NULL) IS NULL AS nulls;
+SET ROLE regress_qlog_none;
+SELECT has_queue_privilege('grants', 'push, pop, manage') AS mine;
+RESET ROLE;
 SELECT has_queue_privilege(oid, 'grants', 'manage') AS superuser FROM pg_roles WHERE rolname = current_user;
 SELECT has_queue_privilege(NULL, 'grants', 'push') IS NULL AND has_queue_privilege('regress_qlog_none', NULL, 'push') IS NULL AND
 	has_queue_privilege('regress_qlog_none', 'grants', NULL) IS NULL AS nulls;

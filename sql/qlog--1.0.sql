@@ -68,6 +68,11 @@ AS 'MODULE_PATHNAME', 'has_queue_privilege' LANGUAGE C STABLE PARALLEL RESTRICTE
 COMMENT ON FUNCTION has_queue_privilege(regrole, text, text) IS
 'Has the role any of these privileges on the queue: push, pop, manage, or a list with commas? role: ''-'' is PUBLIC. NULL for a NULL argument, as has_table_privilege. Errors: 42704 no such queue or role, 22023 unknown privilege.';
 
+CREATE FUNCTION has_queue_privilege(queue text, privilege text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'has_queue_privilege_current' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION has_queue_privilege(text, text) IS
+'Has the current role any of these privileges on the queue? As has_queue_privilege(role, queue, privilege).';
+
 CREATE FUNCTION queue_definitions() RETURNS SETOF text
 AS 'MODULE_PATHNAME', 'queue_definitions' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 100;
 COMMENT ON FUNCTION queue_definitions() IS

@@ -9,6 +9,7 @@
 #include <ctype.h>
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "qlog_alter.h"
@@ -19,13 +20,14 @@ enum
 	ARG_QUEUE,
 	ARG_ROLE,
 	ARG_PRIVILEGE,
-	ARG_HAS_ROLE = 0,			/* of has_queue_privilege */
+	ARG_HAS_ROLE = 0,			/* of has_queue_privilege, which may come without it */
 	ARG_HAS_QUEUE
 };
 
 PG_FUNCTION_INFO_V1(queue_grant);
 PG_FUNCTION_INFO_V1(queue_revoke);
 PG_FUNCTION_INFO_V1(has_queue_privilege);
+PG_FUNCTION_INFO_V1(has_queue_privilege_current);
 
 /* One privilege by its name; with_all: "all" is one too. */
 static AclMode
@@ -49,9 +51,9 @@ privilege_by_name(const char *name, bool with_all)
 
 /* A list of privileges, separated by commas. */
 static AclMode
-privileges_arg(FunctionCallInfo fcinfo, bool with_all)
+privileges_by_names(Datum names, bool with_all)
 {
-	char	   *at = TextDatumGetCString(PG_GETARG_DATUM(ARG_PRIVILEGE));
+	char	   *at = TextDatumGetCString(names);
 	AclMode		privileges = 0;
 
 	while (at != NULL)
@@ -82,7 +84,7 @@ change_acl(FunctionCallInfo fcinfo, bool add)
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	qlog_require(fcinfo, ARG_ROLE, "role");
 	qlog_require(fcinfo, ARG_PRIVILEGE, "privilege");
-	privileges = privileges_arg(fcinfo, true);
+	privileges = privileges_by_names(PG_GETARG_DATUM(ARG_PRIVILEGE), true);
 	name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
 	qlog_alter_begin(name, true, ShareUpdateExclusiveLock, &queue);
 	qlog_alter_acl(&queue, PG_GETARG_OID(ARG_ROLE), privileges, add);
@@ -103,16 +105,33 @@ queue_revoke(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/* Has the role any of these privileges on the queue? */
+static bool
+has_any(Oid role, Datum queue_name, Datum names)
+{
+	AclMode		privileges = privileges_by_names(names, false);
+	QlogQueue	queue;
+
+	qlog_queue_require(qlog_queue_name(queue_name), &queue);
+	return qlog_acl_has(&queue, role, privileges, ACLMASK_ANY);
+}
+
 Datum
 has_queue_privilege(PG_FUNCTION_ARGS)
 {
-	AclMode		privileges;
-	QlogQueue	queue;
-
 	qlog_enter_read("has_queue_privilege()");
 	if (PG_ARGISNULL(ARG_HAS_ROLE) || PG_ARGISNULL(ARG_HAS_QUEUE) || PG_ARGISNULL(ARG_PRIVILEGE))
 		PG_RETURN_NULL();
-	privileges = privileges_arg(fcinfo, false);
-	qlog_queue_require(qlog_queue_name(PG_GETARG_DATUM(ARG_HAS_QUEUE)), &queue);
-	PG_RETURN_BOOL(qlog_acl_has(&queue, PG_GETARG_OID(ARG_HAS_ROLE), privileges, ACLMASK_ANY));
+	PG_RETURN_BOOL(has_any(PG_GETARG_OID(ARG_HAS_ROLE), PG_GETARG_DATUM(ARG_HAS_QUEUE),
+						   PG_GETARG_DATUM(ARG_PRIVILEGE)));
+}
+
+Datum
+has_queue_privilege_current(PG_FUNCTION_ARGS)
+{
+	qlog_enter_read("has_queue_privilege()");
+	if (PG_ARGISNULL(ARG_HAS_QUEUE - 1) || PG_ARGISNULL(ARG_PRIVILEGE - 1))
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(has_any(GetUserId(), PG_GETARG_DATUM(ARG_HAS_QUEUE - 1),
+						   PG_GETARG_DATUM(ARG_PRIVILEGE - 1)));
 }
