@@ -39,7 +39,8 @@ qc_warm_load(QcWarm *warm, QcReadCache *cache, QcError *err)
 
 	if (status != QC_OK || index->count == 0)
 		return status;
-	warm->entries = malloc(index->count * sizeof(QcIdxEntry));
+	warm->cache = cache;
+	warm->entries = cache->alloc(cache->alloc_context, index->count * sizeof(QcIdxEntry));
 	if (warm->entries == NULL)
 		return qc_error_set(err, QC_FULL, "out of memory");
 	for (uint32_t i = 0; i < index->count; i++)
@@ -98,7 +99,8 @@ qc_warm_step(QcState *st, QcWarm *warm, uint32_t n)
 void
 qc_warm_end(QcWarm *warm)
 {
-	free(warm->entries);
+	if (warm->entries != NULL)
+		warm->cache->release(warm->cache->alloc_context, warm->entries);
 	warm->entries = NULL;
 	warm->left = 0;
 }

@@ -22,6 +22,7 @@ typedef struct QcWarm
 	uint64_t	log;
 	uint64_t	file;
 	uint64_t	begin;			/* where the memory index begins now */
+	QcReadCache *cache;			/* whose allocator gave: */
 	QcIdxEntry *entries;		/* by position */
 	uint32_t	left;			/* of them not added yet */
 } QcWarm;
@@ -32,7 +33,7 @@ typedef struct QcWarm
  */
 extern bool qc_warm_wanted(const QcLog *log, QcWarm *warm);
 
-/* Read the headers; no lock.  Allocates (malloc): end with qc_warm_end, whatever this returns. */
+/* Read the headers; no lock.  Ends with qc_warm_end, whatever this returns; the cache must live until then. */
 extern QcStatus qc_warm_load(QcWarm *warm, QcReadCache *cache, QcError *err);
 
 /* Add at most n records; false = there is nothing more to be done.	State lock. */

@@ -65,32 +65,27 @@ begin(void)
 
 /* Its records must stand in the file before they are read there. */
 static QcStatus
-load(QcWarm *warm, QcError *err)
+load(QcWarm *warm, QcReadCache *cache, QcError *err)
 {
-	QcReadCache cache;
-	QcStatus	status;
 	uint64		seq;
 
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
 	seq = qlog_state->seq;
 	LWLockRelease(&qlog_shared->state_lock);
-	if (!qlog_write_noerror(seq, err))
-		return err->code;
-	qlog_fetch_cache(&cache);
-	status = qc_warm_load(warm, &cache, err);
-	qc_read_end(&cache);
-	return status;
+	return qlog_write_noerror(seq, err) ? qc_warm_load(warm, cache, err) : err->code;
 }
 
 static void
 warm_log(QlogWorker *worker, QcWarm *warm)
 {
+	QcReadCache cache;
 	QcError		err;
 	QcStatus	status;
 	bool		more;
 
 	qc_error_clear(&err);
-	status = load(warm, &err);
+	qlog_fetch_cache(&cache);
+	status = load(warm, &cache, &err);
 	if (status != QC_OK && status != QC_MISSING)
 		qlog_worker_error(worker, &err, "could not index an active log file");
 	for (more = status == QC_OK; more && !qlog_worker_shutdown();)
@@ -100,6 +95,7 @@ warm_log(QlogWorker *worker, QcWarm *warm)
 		qlog_unlock_state();
 	}
 	qc_warm_end(warm);
+	qc_read_end(&cache);
 }
 
 bool
