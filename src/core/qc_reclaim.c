@@ -177,6 +177,19 @@ budget_left(const QcReclaimPass *pass)
 		qc_reclaim_clock(pass->r) - pass->began < pass->budget->us;
 }
 
+bool
+qc_reclaim_log_lives(QcReclaim *r, uint64_t id)
+{
+	const QcLog *log;
+	bool		lives;
+
+	qc_reclaim_share(r);
+	log = qc_log_by_id(r->st, id);
+	lives = log != NULL && (log->nqueues > 0 || qc_log_stays(r->st->shards, id));
+	qc_reclaim_unlock(r);
+	return lives;
+}
+
 /* A file that has no right index gets one: what is deleted must have been proven to hold nothing. */
 static QcStatus
 look_checked(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
@@ -204,7 +217,7 @@ qc_reclaim_look(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
 	pass->report->looked++;
 	if (status == QC_OK || status == QC_FULL)
 		return status;
-	if (status == QC_MISSING)
+	if (status == QC_MISSING || !qc_reclaim_log_lives(pass->r, log))
 		return QC_NOTFOUND;
 	pass->report->bad++;
 	if (err != NULL)
@@ -482,8 +495,12 @@ look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcErro
 	uint64_t   *files;
 	uint32_t	n;
 	uint32_t	ndead = pass->dead.n + pass->partly.n + pass->zeros.n;
-	QcStatus	status = qc_dir_files(r->cache->files->io, r->cache->files->layout, view->log,
-									  &files, &n, err);
+	QcStatus	status = QC_END;
+
+	if (!r->hooks.write(r->hooks.context, view->seq))
+		return status;
+	status = qc_dir_files(r->cache->files->io, r->cache->files->layout, view->log,
+						  &files, &n, err);
 
 	if (status != QC_OK)
 		return status == QC_MISSING ? QC_OK : status;
@@ -555,6 +572,8 @@ consider_log(QcReclaimPass *pass, uint64_t id, QcError *err)
 		status = qc_reclaim_seal(pass, seen, &view, err);
 	if (status == QC_OK || status == QC_END || status == QC_FULL)
 		return status;
+	if (!qc_reclaim_log_lives(r, id))
+		return QC_OK;
 	pass->report->bad++;
 	if (err != NULL)
 		r->hooks.report(r->hooks.context, err);

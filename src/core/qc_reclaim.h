@@ -37,6 +37,12 @@ typedef struct QcReclaimHooks
 {
 	void	   *context;
 
+	/*
+	 * Have entries up to this seq written into their files, as closed ones may not be yet; false =
+	 * not possible now.
+	 */
+	bool		(*write) (void *context, uint64_t seq);
+
 	/* Wait until what this stamp stands for is stored (qc_rows_stamp); false = not to be had now. */
 	bool		(*stored) (void *context, uint64_t stamp);
 

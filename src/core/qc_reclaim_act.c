@@ -33,6 +33,13 @@ postpone(QcReclaimPass *pass, uint64_t log)
 	pass->report->more = true;
 }
 
+/* What has failed is of no account when the log's directory went with its queue meanwhile. */
+static QcStatus
+unless_dropped(QcReclaimPass *pass, uint64_t log, QcStatus status)
+{
+	return status != QC_OK && !qc_reclaim_log_lives(pass->r, log) ? QC_OK : status;
+}
+
 /* Have the memory index forget the file. */
 static void
 evict(QcReclaim *r, uint64_t log_id, uint64_t file)
@@ -191,7 +198,7 @@ delete_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
 		if (n > 0 && (n == BATCH_FILES || i + 1 == dead->n || dead->files[i + 1].log != file->log))
 		{
 			/* What was collected belongs to one log. */
-			status = delete_batch(pass, batch, n, moment, err);
+			status = unless_dropped(pass, file->log, delete_batch(pass, batch, n, moment, err));
 			n = 0;
 		}
 	}
@@ -218,6 +225,7 @@ shorten_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
 		status = qc_remove_zeros(r->cache->files, file->log, file->file, file->length, err);
 		r->hooks.let_in(r->hooks.context);
 		tell_step(r, "shortened");
+		status = unless_dropped(pass, file->log, status);
 		if (status != QC_OK)
 			return status;
 		pass->report->shortened++;
@@ -252,7 +260,7 @@ copy_all(QcReclaimPass *pass, QcRewrite *copies, QcError *err)
 		tell_step(r, "copying");
 		status = qc_rewrite_copy(&copies[i], &pass->look, may_copy, pass, err);
 		tell_step(r, "copied");
-		if (status == QC_OK || status == QC_INTERRUPTED)
+		if (status == QC_OK || status == QC_INTERRUPTED || !qc_reclaim_log_lives(r, file->log))
 			continue;
 		pass->report->bad++;
 		if (err != NULL)
@@ -308,7 +316,7 @@ publish_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcErro
 		if (copies[i].file == 0)
 			continue;
 		if (status == QC_OK && is_below(pass, file, moment))
-			status = publish(pass, &copies[i], moment, err);
+			status = unless_dropped(pass, file->log, publish(pass, &copies[i], moment, err));
 		else
 		{
 			qc_rewrite_drop(&copies[i]);

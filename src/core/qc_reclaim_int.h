@@ -92,6 +92,9 @@ extern QcStatus qc_reclaim_grow(void *array, uint32_t *cap, uint32_t need, size_
 extern QcStatus qc_reclaim_file(QcLogSeen *seen, uint64_t file, QcFileSeen **made, QcError *err);
 extern QcLogSeen *qc_reclaim_log(QcReclaim *r, uint64_t log);	/* NULL = there is none */
 
+/* Is the log still there?	Its queue may be dropped meanwhile, and its directory with it. */
+extern bool qc_reclaim_log_lives(QcReclaim *r, uint64_t log);
+
 /*
  * Look at a closed file with an index that is right in itself, made when it has none. QC_NOTFOUND: it is gone; otherwise a
  * fault of the file is reported and remembered, QC_DAMAGED.

@@ -35,6 +35,8 @@ gain_of(QcReclaimPass *pass, const QcLogView *view, uint64_t *gain, QcError *err
 	/* The system log holds entries only. */
 	if (view->log != 0)
 	{
+		if (!pass->r->hooks.write(pass->r->hooks.context, view->seq))
+			return QC_MISSING;
 		status = qc_look_at(&pass->look, view->log, view->active, pass->now, err);
 		pass->report->looked++;
 		if (status == QC_OK)

@@ -68,6 +68,19 @@ unlock(void *context)
 /* ---- hooks ---- */
 
 static bool
+written(void *context, uint64_t seq)
+{
+	QcError		err;
+
+	(void) context;
+	qc_error_clear(&err);
+	if (qlog_write_noerror(seq, &err))
+		return true;
+	qlog_worker_error(self, &err, "could not write what is to be reclaimed");
+	return false;
+}
+
+static bool
 is_stored(uint64 stamp)
 {
 	bool		is;
@@ -190,7 +203,7 @@ set_up(QcReclaim *reclaim, QcReadCache *cache)
 		},
 		.hooks =
 		{
-		.stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
+		.write = written, .stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
 				.let_in = let_in, .extend = extend, .changed = changed, .report = report,
 				.go_on = go_on, .step = step, .monotonic = monotonic
 		},

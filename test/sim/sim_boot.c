@@ -293,8 +293,11 @@ run_recovery(SimServer *server)
 	size_t		stash_max = stash_size(p);
 	uint8_t    *stash = sim_alloc(stash_max + 1);
 	size_t		stash_len = 0;
-	QcStatus	status = qc_dir_read_file(&p->io, QC_STASH_PATH, stash, stash_max, &stash_len, &p->err);
+	uint64_t	floor = 0;
+	QcStatus	status = qc_dir_read_floor(&p->io, &floor, &p->err);
 
+	if (status == QC_OK)
+		status = qc_dir_read_file(&p->io, QC_STASH_PATH, stash, stash_max, &stash_len, &p->err);
 	if (status == QC_OK || status == QC_MISSING)
 	{
 		server->recover = (QcRecover)
@@ -302,7 +305,7 @@ run_recovery(SimServer *server)
 			.st = server->st, .ring = server->ring, .files = &p->files,
 			.segment_size = w->config.segment, .stash = status == QC_OK ? stash : NULL,
 			.stash_len = stash_len, .timeline = SIM_TIMELINE, .redo_end = server->redo_end,
-			.copied = server->identity.copied, .now = w->now, .monotonic = w->monotonic,
+			.copied = server->identity.copied, .floor = floor, .now = w->now, .monotonic = w->monotonic,
 			.hooks =
 			{
 			server, in_history, xid_committed, new_epoch, draw, progress, NULL

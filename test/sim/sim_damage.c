@@ -265,21 +265,36 @@ lose_file(SimWorld *w, const LogFile *file)
 	return judge(w, file->log, false);
 }
 
+/* A directory whose names go, indexes and leftovers included. */
+typedef struct Losing
+{
+	SimWorld   *world;
+	const char *directory;
+} Losing;
+
+/* Visitor. */
+static bool
+remove_name(void *context, const char *name, bool is_directory)
+{
+	const Losing *losing = context;
+	char		path[QC_PATH_MAX];
+
+	(void) is_directory;
+	(void) snprintf(path, sizeof(path), "%s/%s", losing->directory, name);
+	remove_file(losing->world, path);
+	return true;
+}
+
 static bool
 lose_directory(SimWorld *w, uint64_t log)
 {
 	const QcIo *io = sim_disk_io(w->disk);
-	LogFiles   *list = sim_alloc(sizeof(LogFiles));
 	char		path[QC_PATH_MAX];
+	Losing		losing = {w, path};
 
 	qc_path_log(path, QC_LAYOUT_FLAT, log);
-	list_files(w, list);
-	for (uint32_t i = 0; i < list->n; i++)
-	{
-		if (list->files[i].log == log)
-			remove_file(w, list->files[i].path);
-	}
-	free(list);
+	if (io->list(io->context, path, remove_name, &losing) != 0)
+		abort();
 	if (io->remove_directory(io->context, path) != 0 || io->sync_directory(io->context, "qlog") != 0)
 		abort();
 	return judge(w, log, is_needed(w, log));

@@ -122,6 +122,7 @@ sim_start(SimServer *server)
 		(void) sim_server_spawn(server, sim_client_main);
 	(void) sim_server_spawn(server, sim_upkeep_main);
 	(void) sim_server_spawn(server, sim_pg_main);
+	(void) sim_server_spawn(server, sim_reclaim_main);
 	for (uint32_t i = 0; i < server->world->config.guards; i++)
 		(void) sim_server_spawn(server, sim_guard_main);
 }

@@ -378,9 +378,12 @@ sim_drain(SimServer *server)
 
 	for (int i = 0; i < DRAIN_ROUNDS && !sim_world_failed(w) && !w->crashed; i++)
 	{
+		/* Retry times double, up to an hour. */
+		int64_t		pause = INT64_C(1000000) << 3 * i;
+
 		drain_once(&client);
-		w->monotonic += 2 * w->config.lease_us + 1000000;
-		w->now += 2 * w->config.lease_us + 1000000;
+		w->monotonic += 2 * w->config.lease_us + pause;
+		w->now += 2 * w->config.lease_us + pause;
 		expire(p);
 		sim_arena_reset(&p->arena);
 		while (sim_move_dying(p) || sim_move_delayed(p))

@@ -142,6 +142,8 @@ run_share(const void *argument)
 		   (unsigned long long) (share->first + totals.seeds - 1),
 		   (unsigned long long) totals.transactions, (unsigned long long) totals.messages,
 		   (unsigned long long) totals.steps, (unsigned long long) totals.recoveries);
+	printf("# reclaim: %llu files deleted, %llu rewritten\n", (unsigned long long) totals.deleted,
+		   (unsigned long long) totals.rewritten);
 	if (totals.refused + totals.panics + totals.bad_starts > 0)
 		printf("# the disk failed: %llu transactions refused, %llu servers died, %llu did not start\n",
 			   (unsigned long long) totals.refused, (unsigned long long) totals.panics,

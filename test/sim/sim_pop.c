@@ -67,23 +67,54 @@ sim_place(QcState *st, QcPartition *partition, uint64_t position, uint32_t attem
 		place->location.file = 0;
 }
 
+static QcStatus
+read_message(SimProc *p, const SimPlace *place, bool anew, QcMessage *message, int64_t *created_at)
+{
+	QcLocation	location = place->location;
+	QcStatus	status = QC_OK;
+
+	if (location.file == 0 || anew)
+		status = qc_read_locate(&p->cache, location.log, place->partition, place->position, 0,
+								anew ? 0 : location.last_file, &location, &p->err);
+	if (status == QC_OK)
+		status = qc_read_message(&p->cache, &location, place->partition, place->position, message,
+								 created_at, &p->err);
+	return status;
+}
+
+/* As src/pg/qlog_fetch.c: what is not where it was noted is looked for again, as long as files change. */
+static bool
+find_message(SimProc *p, const SimPlace *place, QcMessage *message, int64_t *created_at)
+{
+	bool		again = false;
+
+	for (;;)
+	{
+		uint64_t	gone = p->server->gone;
+		QcStatus	status;
+
+		sim_follow(p);
+		status = read_message(p, place, again, message, created_at);
+		if (status == QC_OK || status == QC_IO)
+			return status == QC_OK;
+		if (!sim_is_there(p, place) || (again && gone == p->server->gone))
+		{
+			if (status == QC_NOTFOUND)
+				p->err.code = QC_DAMAGED;	/* the state says, or said, that it is there */
+			return false;
+		}
+		again = true;
+		sim_forget(p);
+	}
+}
+
 bool
 sim_read(SimProc *p, const SimPlace *place, SimSeen *seen)
 {
-	QcLocation	location = place->location;
 	QcMessage	message;
 	int64_t		created_at;
-	QcStatus	status = QC_OK;
 
-	if (location.file == 0)
-		status = qc_read_locate(&p->cache, location.log, place->partition, place->position, 0,
-								location.last_file, &location, &p->err);
-	if (status == QC_NOTFOUND)
-		p->err.code = QC_DAMAGED;	/* the state says that it is there */
-	if (status == QC_OK)
-		status = qc_read_message(&p->cache, &location, place->partition, place->position, &message,
-								 &created_at, &p->err);
-	if (status != QC_OK)
+	if (!find_message(p, place, &message, &created_at))
 		return false;
 	*seen = (SimSeen)
 	{

@@ -95,6 +95,33 @@ no_groups(SimConfig *c)
 	c->groups = 0;
 }
 
+/* Much is purged, and its files go. */
+static void
+reclaimed(SimConfig *c)
+{
+	c->segment = 4096;
+	c->pop = c->pop < 40 ? 40 : c->pop;
+	c->names = c->names > 3 ? 3 : c->names;
+	c->checkpoint = 30;
+	c->groups = 30;
+	c->reclaim = 4;
+	c->large = 0;
+}
+
+/* All files stay, as nothing but them can make up for a checkpoint that is lost, or torn in a copy. */
+static void
+unreclaimed(SimConfig *c)
+{
+	c->reclaim = 0;
+}
+
+static void
+unreclaimed_no_groups(SimConfig *c)
+{
+	no_groups(c);
+	unreclaimed(c);
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -163,6 +190,7 @@ const SimScenario sim_scenarios[] = {
 	{"life-catalog", "... with queues that come and go", 6, catalog, run_life, 0},
 	{"life-shared", "... that come and go in shared logs", 6, shared, run_life, 0},
 	{"life-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_life, 0},
+	{"life-reclaim", "... whose files go and are rewritten", 8, reclaimed, run_life, 0},
 	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
 	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
@@ -173,14 +201,15 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-catalog", "... with queues that come and go", 6, catalog, run_sweep, 0},
 	{"sweep-shared", "... that come and go in shared logs", 6, shared, run_sweep, 0},
 	{"sweep-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_sweep, 0},
+	{"sweep-reclaim", "... while files go and are rewritten", 6, reclaimed, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
 	{"damage-queue", "a byte of a queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, no_groups, run_damage, SIM_DAMAGE_SYSTEM},
 	{"damage-only", "a byte of the only queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_ONLY},
 	{"damage-directory", "a log directory missing", 2, no_groups, run_damage, SIM_DAMAGE_DIRECTORY},
 	{"damage-file", "a log file missing", 2, no_groups, run_damage, SIM_DAMAGE_FILE},
-	{"damage-checkpoint", "the checkpoint lost", 3, NULL, run_damage, SIM_DAMAGE_CHECKPOINT},
-	{"damage-copy", "a copy taken while the server ran", 4, no_groups, run_damage, SIM_DAMAGE_COPY},
+	{"damage-checkpoint", "the checkpoint lost", 3, unreclaimed, run_damage, SIM_DAMAGE_CHECKPOINT},
+	{"damage-copy", "a copy taken while the server ran", 4, unreclaimed_no_groups, run_damage, SIM_DAMAGE_COPY},
 	{NULL, NULL, 0, NULL, NULL, 0}
 };
 

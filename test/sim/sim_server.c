@@ -240,8 +240,14 @@ static int
 io_sync_directory(void *context, const char *path)
 {
 	SimProc    *p = context;
+	int			rc;
 
-	return sim_disk_step(p) ? synced(p, disk_io(p)->sync_directory(p->world->disk, path)) : SIM_CRASHED;
+	if (!sim_disk_step(p))
+		return SIM_CRASHED;
+	rc = disk_io(p)->sync_directory(p->world->disk, path);
+
+	/* One that was renamed away has no sync that could fail. */
+	return rc == ENOENT ? sim_disk_stepped(p, rc) : synced(p, rc);
 }
 
 static int
@@ -370,6 +376,7 @@ sim_server_free(SimServer *server)
 	if (server->store != NULL)
 		qs_close(server->store);
 	free(server->batch.bytes);
+	qc_reclaim_end(&server->reclaim);
 	give_block(server->state_block);
 	give_block(server->ring_block);
 	free(server);

@@ -11,6 +11,7 @@
  *	 sim_commit.c	credits, room, flushes, entries, the two commit protocols
  *	 sim_guard.c	guards and PostgreSQL's checkpoints
  *	 sim_upkeep.c	qlog's checkpointer
+ *	 sim_reclaim.c	reclaim, and how readers get along with it
  *	 sim_client.c	what clients do
  *	 sim_push.c		... what they push, and to which queues
  *	 sim_pop.c		... with leases
@@ -26,6 +27,7 @@
 #include "qc_apply.h"
 #include "qc_plan.h"
 #include "qc_read.h"
+#include "qc_reclaim.h"
 #include "qc_recover.h"
 #include "qc_rows.h"
 #include "sim_fiber.h"
@@ -90,6 +92,7 @@ struct SimProc
 	SimArena	arena;
 	SimPending	pending;
 	QcError		err;
+	uint64_t	gone;			/* files removed or rewritten that it knows of */
 
 	/* its place in PostgreSQL's list of processes */
 	bool		delay;			/* DELAY_CHKPT_START */
@@ -149,6 +152,8 @@ struct SimServer
 	QcRecover	recover;		/* report of the recovery */
 
 	SimBatch	batch;
+	QcReclaim	reclaim;
+	uint64_t	gone;			/* files removed or rewritten so far */
 
 	/* number, by name, of the queue that the model knows; SIM_NONE = none */
 	uint32_t	queues[SIM_NAMES_MAX];
@@ -265,6 +270,10 @@ extern void sim_upkeep_main(SimProc *p);
 extern bool sim_move_dying(SimProc *p);
 extern void sim_checkpoint(SimProc *p);
 
+/* ---- sim_reclaim.c ---- */
+
+extern void sim_reclaim_main(SimProc *p);
+
 /* ---- sim_client.c, sim_pop.c ---- */
 
 extern void sim_client_main(SimProc *p);
@@ -338,6 +347,13 @@ typedef struct SimPlace
 extern void sim_place(QcState *st, QcPartition *partition, uint64_t position, uint32_t attempt,
 					  QcRef *hint, SimPlace *place);
 extern bool sim_read(SimProc *p, const SimPlace *place, SimSeen *seen);
+
+/* Let go of files that were removed or rewritten; of all that is open or remembered. */
+extern void sim_follow(SimProc *p);
+extern void sim_forget(SimProc *p);
+
+/* Does the state say that the message is there? */
+extern bool sim_is_there(SimProc *p, const SimPlace *place);
 
 /* Names of queues and partitions, and back; the default partition has number 0. */
 extern QcStr sim_queue_name(uint32_t name);

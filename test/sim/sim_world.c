@@ -44,6 +44,11 @@ choose_config(SimWorld *w)
 
 	/* drawn apart, so that what else a seed chooses does not depend on it */
 	c->shards = layout % 3 == 0 ? 1 + (uint32_t) (layout / 3 % 3) : 0;
+	layout = sim_mix(layout);
+	c->reclaim = (const uint32_t[])
+	{
+		5, 40, 300, 1000000
+	}[layout % 4];
 	c->clients = ONE_OF(w, 1, 2, 3, 4, 6);
 	c->names = ONE_OF(w, 1, 2, 3, 5, SIM_NAMES_MAX);
 	c->partitions = ONE_OF(w, 1, 2, SIM_PARTITIONS_MAX);
@@ -114,6 +119,8 @@ sim_totals_add(SimTotals *totals, const SimWorld *world, uint64_t steps)
 	totals->transactions += world->totals.transactions + world->oracle->ntxns;
 	totals->messages += world->totals.messages + world->oracle->nmessages;
 	totals->recoveries += world->totals.recoveries;
+	totals->deleted += world->totals.deleted;
+	totals->rewritten += world->totals.rewritten;
 	totals->refused += world->totals.refused;
 	totals->panics += world->totals.panics;
 	totals->bad_starts += world->totals.bad_starts;

@@ -43,6 +43,7 @@ typedef struct SimConfig
 	uint32_t	checkpoint;		/* steps between two checkpoints, about */
 	uint32_t	pg_checkpoint;
 	int64_t		lease_us;
+	uint32_t	reclaim;		/* steps between two passes of reclaim, about; 0 = none */
 	uint32_t	faults;			/* per cent of rounds in which calls of the disk fail */
 	uint32_t	full;			/* ... in which the disk gets full */
 } SimConfig;
@@ -64,6 +65,8 @@ typedef struct SimTotals
 	uint64_t	transactions;
 	uint64_t	messages;
 	uint64_t	recoveries;		/* judged */
+	uint64_t	deleted;		/* files that reclaim has removed, and written anew */
+	uint64_t	rewritten;
 
 	/* what a failing disk has led to */
 	uint64_t	refused;		/* transactions that could not commit */

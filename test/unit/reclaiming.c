@@ -32,6 +32,15 @@ give_lock(void *context)
 }
 
 static bool
+written(void *context, uint64_t seq)
+{
+	(void) context;
+	CHECK_U64(rec.locked, 0);
+	CHECK(seq <= run.st->seq);
+	return true;
+}
+
+static bool
 stored(void *context, uint64_t stamp)
 {
 	(void) context;
@@ -190,7 +199,7 @@ set_up(void)
 		},
 		.hooks =
 		{
-		.stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
+		.write = written, .stored = stored, .floor = floor_now, .raise_floor = raise_floor, .keep_out = keep_out,
 				.let_in = let_in, .extend = extend, .changed = changed, .report = report,
 				.go_on = go_on, .monotonic = clock_now
 		},
