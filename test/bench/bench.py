@@ -15,6 +15,7 @@ import sys
 import time
 
 import curves
+import reclaim
 from measure import REPS, RESULTS, SECS, WORK, array, compare, doc, fill, pgbench, psql, script
 
 
@@ -279,7 +280,8 @@ def case_wait():
 
 
 CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "curves": curves.case_curves,
-         "restart": case_restart, "grid": case_grid, "wait": case_wait}
+         "restart": case_restart, "grid": case_grid, "wait": case_wait,
+         "reclaim": reclaim.case_reclaim}
 
 
 def main():
