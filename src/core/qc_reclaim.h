@@ -6,11 +6,11 @@
  *
  *	 1. look	at the closed files of logs in which something has died, and of those that were not looked at for long.	A file of
  *				which a record that was needed is needed still is not read again every time
- *	 2. copy	files that are worth it are written anew beside the old ones
- *	 3. wait	until a checkpoint that knows all that is stored.  So no crash can make anything live again, and recovery begins
+ *	 2. wait	until a checkpoint that knows all that is stored.  So no crash can make anything live again, and recovery begins
  *				behind all files concerned
- *	 4. look	again at what is to be deleted: never on one answer alone
- *	 5. go		FLOOR is raised, files are deleted or replaced, and who has them open is told
+ *	 3. delete	after a second look: never on one answer alone.	 FLOOR is raised first, and who has the file open is told
+ *	 4. rewrite files that are worth it are written anew beside the old ones; one more wait, for what has died since; they take the
+ *				old ones' place
  *
  * A file goes only when it is closed, all of its entries are at or below the floor (checkpoint, snapshots), none of its records is
  * needed, its index is right in itself, and no base backup runs.  Files that cannot be looked at are reported and left, and do not

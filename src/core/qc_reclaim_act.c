@@ -1,6 +1,6 @@
 /*
  * qc_reclaim_act.c
- *		What a pass of reclaim has found is done: copies, the wait for a checkpoint, deletion, replacement (qc_reclaim.h, steps 2 to 5).
+ *		What a pass of reclaim has found is done: copies, the wait for a checkpoint, deletion, replacement (qc_reclaim.h, steps 2 to 4).
  */
 #include "qc_reclaim_int.h"
 
@@ -242,9 +242,12 @@ may_copy(void *context)
 	return qc_reclaim_goes_on(context, "copying", 0, 0);
 }
 
-/* Look once more and copy; the copies stand in the order of the list, file 0 where there is none. */
+/*
+ * Look once more and copy what may be replaced; the copies stand in the order of the list, file 0 where there is none.	 A file that the
+ * floor holds is not copied for nothing.
+ */
 static void
-copy_all(QcReclaimPass *pass, QcRewrite *copies, QcError *err)
+copy_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcError *err)
 {
 	QcReclaim  *r = pass->r;
 
@@ -254,8 +257,10 @@ copy_all(QcReclaimPass *pass, QcRewrite *copies, QcError *err)
 		QcStatus	status;
 
 		copies[i].file = 0;
-		if (!qc_reclaim_goes_on(pass, "copying", i, pass->partly.n) ||
-			qc_reclaim_look(pass, file->log, file->file, err) != QC_OK)
+		if (!is_below(pass, file, moment))
+			postpone(pass, file->log);
+		else if (!qc_reclaim_goes_on(pass, "copying", i, pass->partly.n) ||
+				 qc_reclaim_look(pass, file->log, file->file, err) != QC_OK)
 			continue;
 		tell_step(r, "copying");
 		status = qc_rewrite_copy(&copies[i], &pass->look, may_copy, pass, err);
@@ -343,36 +348,62 @@ give_up(QcReclaimPass *pass, QcRewrite *copies)
 		postpone(pass, pass->zeros.files[i].log);
 }
 
+/* Wait until what was seen so far is stored; false = it cannot be now. */
+static bool
+wait_stored(QcReclaimPass *pass, Moment *moment)
+{
+	QcReclaim  *r = pass->r;
+
+	*moment = take_moment(r);
+	if (pass->stopped || (!QC_MUTATED(QC_MUTANT_RECLAIM_EARLY) &&
+						  !r->hooks.stored(r->hooks.context, moment->stamp)))
+		return false;
+	moment->floor = r->hooks.floor(r->hooks.context);
+	tell_step(r, "stored");
+	return true;
+}
+
+/* Copy, wait once more for what the copies leave out, put them in place. */
+static QcStatus
+rewrite_all(QcReclaimPass *pass, QcRewrite *copies, Moment *moment, QcError *err)
+{
+	copy_all(pass, copies, moment, err);
+	for (uint32_t i = 0; i < pass->partly.n; i++)
+	{
+		if (copies[i].file == 0)
+			continue;
+		if (wait_stored(pass, moment))
+			return publish_all(pass, copies, moment, err);
+		give_up(pass, copies);
+	}
+	return QC_OK;
+}
+
 QcStatus
 qc_reclaim_act(QcReclaimPass *pass, QcError *err)
 {
-	QcReclaim  *r = pass->r;
 	QcRewrite  *copies;
 	Moment		moment;
-	QcStatus	status = QC_OK;
+	QcStatus	status;
 
 	if (pass->dead.n + pass->partly.n + pass->zeros.n == 0)
 		return QC_OK;
 	copies = calloc(pass->partly.n + 1, sizeof(QcRewrite));
 	if (copies == NULL)
 		return qc_error_set(err, QC_FULL, "out of memory");
-	copy_all(pass, copies, err);
-	moment = take_moment(r);
-	if (pass->stopped || (!QC_MUTATED(QC_MUTANT_RECLAIM_EARLY) &&
-						  !r->hooks.stored(r->hooks.context, moment.stamp)))
-		give_up(pass, copies);
-	else
+	if (!wait_stored(pass, &moment))
 	{
-		moment.floor = r->hooks.floor(r->hooks.context);
-		tell_step(r, "stored");
-		status = delete_all(pass, &moment, err);
-		if (status == QC_OK)
-			status = shorten_all(pass, &moment, err);
-		if (status == QC_OK)
-			status = publish_all(pass, copies, &moment, err);
-		else
-			give_up(pass, copies);
+		give_up(pass, copies);
+		free(copies);
+		return QC_OK;
 	}
+	status = delete_all(pass, &moment, err);
+	if (status == QC_OK)
+		status = shorten_all(pass, &moment, err);
+	if (status == QC_OK)
+		status = rewrite_all(pass, copies, &moment, err);
+	else
+		give_up(pass, copies);
 	free(copies);
 	return status;
 }

@@ -304,6 +304,8 @@ qc_rewrite_publish(QcRewrite *rewrite, QcStepHook step, void *step_context, QcEr
 	qc_path_log(directory, files->layout, rewrite->log);
 	qc_files_forget(files, rewrite->log, rewrite->file);
 	rc = io->rename(io->context, tmp, path);
+	if (rc != 0)
+		(void) io->unlink(io->context, tmp);
 	if (step != NULL)
 		step(step_context, "swapped");
 	if (rc == 0)
