@@ -226,4 +226,45 @@ foreach my $point (qw(repair-after-verify repair-after-lost repair-after-floor r
 	$node->sql("select queue_push('k $point', '1')");
 }
 $node->stop;
+
+# Damage above the mark, in the file that is written to: recovery puts the queue out of service, and finds the place again at every
+# start until it is repaired. A message alone in its entry, and one of an entry with others.
+my $late = QlogNode->started('late', conf => [ "qlog.checkpoint_timeout = '1h'", 'qlog.snapshot_interval = 0', 'qlog.compression_level = 0' ]);
+$late->sql(q{create table t(n int); select queue_create('e'); select queue_create('f')});
+$late->stop;
+$late->start;
+$late->sql(qq{select queue_push('e', json_build_object('n', $_, 'pad', repeat('e $_ ', 20))::text)}) foreach 1 .. 9;
+$late->sql(q{begin; insert into t values (1); select queue_push('e', json_build_object('n', i, 'pad', repeat('e ' || i || ' ', 20))::text) from generate_series(10, 10) i;
+	select queue_push('f', '10'); commit});
+$late->sql(qq{select queue_push('e', json_build_object('n', $_, 'pad', repeat('e $_ ', 20))::text)}) foreach 11 .. 15;
+$late->sql(q{select queue_push('f', i::text) from generate_series(1, 3) i});
+$late->kill9_everything;
+my $active = $late->qlog_dir . '/qlog/q1/r00000001.qlog';
+foreach my $text ('e 5 e 5', 'e 10 e 10')
+{
+	my $p = index(slurp_file($active), $text);
+
+	die "no $text" if $p < 0;
+	patch($active, $p + 8, '@');
+}
+$late->start;
+is($late->sqlstate("select * from queue_peek('e')"), 'XX001', 'above the mark: out of service');
+is($late->sql(q{select queue, file, needed from qlog_damage}), 'e|qlog/q1/r00000001.qlog|t', 'above the mark: the view names the place');
+$late->kill9_everything;
+$late->start;
+is($late->sqlstate("select * from queue_peek('e')"), 'XX001', 'above the mark: and again');
+$rows = $late->sql("select count(*) filter (where file is not null), sum(messages) from qlog_repair('e', false)");
+is($rows, '2|1', 'above the mark: two places, and the message of which something is known');
+sub late_shown { return $late->sql(q{select string_agg(payload->>'n', ',' order by "position") from queue_peek('e', batch => 100)}) }
+is(late_shown(), all_but(15, 5 => 1, 10 => 1), 'above the mark: the rest is there');
+$late->sql(q{select queue_push('e', json_build_object('n', 16)::text)});
+foreach my $how ('kill9_everything', 'stop')
+{
+	$late->$how;
+	$late->start;
+	is(late_shown(), all_but(16, 5 => 1, 10 => 1), "above the mark: $how");
+	is($late->sql("select count(*) from qlog_verify(deep => true)"), '0', "above the mark: $how: sound");
+}
+is($late->sql(q{select count(*) from queue_pop('f', 10)}), '4', 'above the mark: the other queue has all of it');
+$late->stop;
 done_testing();
