@@ -24,6 +24,13 @@ delayed_target(QcState *st, const QcPartition *lane, uint64_t position, uint64_t
 	return true;
 }
 
+/* Is there a message at the position that somebody may read?  What is gone may be unreadable: a repair took it. */
+static bool
+is_kept(const QcState *st, const QcPartition *partition, uint64_t p)
+{
+	return p >= partition->start && qc_skip_aborted(st, partition, p) == p;
+}
+
 /* Enter the dedup ids of one record that are within the window of its queue. */
 static QcStatus
 rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
@@ -39,14 +46,22 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		uint64_t	target = partition->id;
 		QcStatus	status;
 
-		if (p >= partition->stable || qc_range_undone(st, partition, p))
+		if (p >= partition->stable)
 			continue;
 		if (partition->lane == QC_LANE_DELAY && !delayed_target(st, partition, p, &target))
 			continue;
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
+		if ((status == QC_DAMAGED || status == QC_MISSING) && !is_kept(st, partition, p))
+			continue;
 		if (status != QC_OK)
 			return status;
 		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < qc_dedup_since(queue, now))
+			continue;
+
+		/* What was undone counts here too: as long as it is within the window, it must be known as that. */
+		if (created_at > queue->last_dedup)
+			queue->last_dedup = created_at;
+		if (qc_range_undone(st, partition, p))
 			continue;
 		qc_frame_hash(&message, hash);
 		if (!qc_dedup_load(st, queue, target, hash, message.id, created_at))
@@ -69,6 +84,7 @@ damage(QcState *st, const QcPartition *partition, const QcLocation *location, ui
 		queue->damaged = 1;
 		queue->damage_file = location->file;
 		queue->damage_position = location->position;
+		queue->last_dedup = st->last_created_at;
 		qc_dirty_queue(st, queue);
 		(*damaged)++;
 	}
@@ -109,21 +125,28 @@ rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint
 	return status;
 }
 
-/* Since when each log may hold dedup ids that are within the window of their queue. */
+/*
+ * Since when each log may hold dedup ids that are within the window of their queue.	Their queues then learn anew when the
+ * newest one was pushed, which recovery cannot tell.
+ */
 static void
 find_windows(QcState *st, int64_t now)
 {
 	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
 		log->dedup_since = now;
-	for (const QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
+	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
 		 queue = QC_AT(st, QcQueue, queue->all.next))
 	{
 		QcLog	   *log = qc_log_by_id(st, queue->log_id);
 		int64_t		since = qc_dedup_since(queue, now);
 
-		if (log != NULL && !queue->damaged && queue->state != QC_QUEUE_DEAD &&
-			queue->last_dedup >= since && since < log->dedup_since)
+		if (log == NULL || queue->damaged || queue->state == QC_QUEUE_DEAD ||
+			queue->last_dedup < since)
+			continue;
+		if (since < log->dedup_since)
 			log->dedup_since = since;
+		queue->last_dedup = 0;
+		qc_dirty_queue(st, queue);
 	}
 }
 

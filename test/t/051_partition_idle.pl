@@ -1,0 +1,91 @@
+# Idle partitions over crashes, with transactions that are about to use them, and the speed of a walk over many.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use QlogNode;
+use Test::More;
+
+my $node = QlogNode->started('main',
+	conf => [ "qlog.segment_size = '4MB'", "qlog.retention_naptime = '20 ms'", "qlog.checkpoint_timeout = '200 ms'", 'autovacuum = off' ]);
+
+sub crash
+{
+	$node->kill9_everything;
+	$node->append_conf('postgresql.auto.conf', "qlog.debug_stop = ''");
+	$node->start;
+	return;
+}
+
+sub partitions
+{
+	return $node->sql("select string_agg(partition, ' ' order by partition) from qlog_stat_partitions where queue = 'q' and partition <> ''");
+}
+
+my $push = "select count(*) from queue_push_batch('q', array['1', '2', '3'], array['a', 'a', 'b'])";
+my $consume = "select count(*) from (select queue_ack(lease_id) from queue_pop('q', 10, max_partitions => 10) group by lease_id) a";
+
+$node->sql("select queue_create('q', '{\"partition_idle\": \"1 s\"}'); create table t (i int)");
+foreach my $point (qw(retention-after-look retention-after-log))
+{
+	my $mark = -s $node->logfile;
+
+	# Joint work, whose decisions are logged later than it is done.
+	$node->sql("begin; insert into t values (1); $push; commit; begin; insert into t values (2); $consume; commit");
+	$node->poll_sql("select count(*) = 2 from qlog_stat_partitions where queue = 'q' and partition <> '' and first_position = next_position");
+	$node->sql("alter system set qlog.debug_stop = '$point'");
+	$node->sql('select pg_reload_conf()');
+	$node->wait_until(sub { $node->log_contains("stopped at \"$point\"", $mark) }, $point);
+	crash();
+	$node->poll_sql("select count(*) = 0 from qlog_stat_partitions where queue = 'q' and partition <> ''");
+	$node->sql("alter system reset qlog.debug_stop");
+	$node->sql('select pg_reload_conf()');
+	crash();
+	is(partitions(), '', "$point: they have gone, also after another crash");
+	$node->sql($push);
+	is($node->sql("select string_agg(payload || ' ' || partition || ' ' || \"position\", ', ' order by partition, \"position\") from queue_peek('q', 'a')"),
+		'1 a 0, 2 a 1', "$point: they begin anew");
+	crash();
+	is($node->sql("select count(*) from queue_peek('q', 'a')"), '2', "$point: and are there after a crash");
+	$node->sql($consume);
+	$node->poll_sql("select count(*) = 0 from qlog_stat_partitions where queue = 'q' and partition <> ''");
+}
+
+# A transaction that has pushed to a partition which goes before it commits: it must be repeated, and has done nothing.
+$node->sql($push . "; $consume");
+$node->poll_sql("select count(*) = 2 from qlog_stat_partitions where queue = 'q' and partition <> '' and first_position = next_position");
+my ($in, $out, $err) = ('', '', '');
+my $session = IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>', \$err);
+$in .= "begin; insert into t values (3); select queue_push('q', '4', 'a') is not null;\n";
+$session->pump until $out =~ /^t$/m;
+$node->poll_sql("select count(*) = 0 from qlog_stat_partitions where queue = 'q' and partition <> ''");
+$in .= "commit;\n\\q\n";
+$session->finish;
+like($err, qr/ERROR:  40001: .*\n.*DETAIL:  .*partition has been removed/s, 'the commit fails, to be repeated');
+is($node->sql('select count(*) from t where i = 3'), '0', 'with its table changes');
+is($node->sql("select queue_push('q', '4', 'a') is not null"), 't', 'repeated, it makes the partition anew');
+is($node->sql("select payload from queue_pop('q', partition => 'a')"), '4', 'and the message is there');
+
+# Many: each of 60,000 partitions loses a message; a walk over them takes little more than a second, and less when there is
+# nothing to do.
+$node->sql("alter system set qlog.retention_naptime = '1 d'");
+$node->sql('select pg_reload_conf()');
+$node->sql("select queue_create('many')");
+foreach my $n (1 .. 20)
+{
+	$node->sql("select count(*) from queue_push_batch('many', (select array_agg('1'::text) from generate_series(1, 3000)), (select array_agg('p$n.' || i) from generate_series(1, 3000) i))");
+}
+$node->sql("select count(*) from (select queue_ack(lease_id) from queue_pop('many', 3000, max_partitions => 3000) group by lease_id) a") foreach 1 .. 20;
+is($node->sql("select acked from qlog_stat_queues where queue = 'many'"), '60000', 'all are done');
+my $passes = $node->sql("select passes from qlog_stat_workers where role = 'retention'");
+$node->sql("alter system set qlog.retention_naptime = '10 ms'");
+$node->sql('select pg_reload_conf()');
+$node->poll_sql("select passes > $passes from qlog_stat_workers where role = 'retention'");
+my $ms = $node->sql("select round(last_pass_time) from qlog_stat_workers where role = 'retention'");
+note("a walk that removes a message from each of 60,000 partitions: $ms ms");
+$node->poll_sql("select count(*) = 0 from qlog_stat_partitions where queue = 'many' and first_position < next_position");
+pass('all of them have gone');
+$node->stop;
+done_testing();
