@@ -58,7 +58,10 @@ rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < qc_dedup_since(queue, now))
 			continue;
 
-		/* What was undone counts here too: as long as it is within the window, it must be known as that. */
+		/*
+		 * What was undone counts here too: as long as it is within the window, it must be known as
+		 * that.
+		 */
 		if (created_at > queue->last_dedup)
 			queue->last_dedup = created_at;
 		if (qc_range_undone(st, partition, p))
