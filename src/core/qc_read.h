@@ -118,7 +118,10 @@ extern bool qc_read_idx_usable(QcFiles *files, uint64_t log, uint64_t file);
 /* The same, and are its entries right in themselves, and the last one in the log file?	Reads it whole; allocates. */
 extern bool qc_read_idx_right(QcFiles *files, uint64_t log, uint64_t file);
 
-/* Write the .qidx of a closed file by scanning it; tmp, sync, rename. */
+/*
+ * Write the .qidx of a closed file by scanning it; tmp, sync, rename.	The zeros behind its last record are given back to the
+ * file system first, so nobody may write to the file any more.
+ */
 extern QcStatus qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err);
 
 #endif							/* QC_READ_H */

@@ -56,6 +56,19 @@ hop_open(Hop *hop, QcReadCache *cache, uint64_t log, uint64_t file, QcError *err
 	return qc_files_size(cache->files, log, file, false, &hop->file_size, err);
 }
 
+/* Has the file become shorter, since the zeros at its end were given back?	Its size is right then. */
+static bool
+hop_shrunk(Hop *hop)
+{
+	uint64_t	size;
+
+	if (qc_files_size(hop->cache->files, hop->log, hop->file, false, &size, NULL) != QC_OK ||
+		size >= hop->file_size)
+		return false;
+	hop->file_size = size;
+	return true;
+}
+
 /* A few bytes in place; NULL in *bytes when the file ends before. */
 static QcStatus
 hop_bytes(Hop *hop, uint64_t position, size_t len, const uint8_t **bytes, QcError *err)
@@ -74,6 +87,8 @@ hop_bytes(Hop *hop, uint64_t position, size_t len, const uint8_t **bytes, QcErro
 		hop->len = 0;
 		status = qc_files_read(hop->cache->files, hop->log, hop->file, position, hop->cache->hop,
 							   left < HOP_WINDOW ? (size_t) left : HOP_WINDOW, err);
+		if (status == QC_SHORT && hop_shrunk(hop))
+			return hop_bytes(hop, position, len, bytes, err);
 		if (status != QC_OK)
 			return status;
 		hop->len = left < HOP_WINDOW ? (size_t) left : HOP_WINDOW;
@@ -611,6 +626,18 @@ scan_file(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *e
 	return status;
 }
 
+/* The zero-filled rest of a closed file goes back to the file system.  What fails costs room and nothing else. */
+static void
+give_back_rest(QcFiles *files, uint64_t log, uint64_t file, uint64_t length)
+{
+	uint64_t	size;
+	QcHandle	handle;
+
+	if (qc_files_size(files, log, file, true, &size, NULL) == QC_OK && size > length &&
+		qc_files_get(files, log, file, true, &handle, NULL) == QC_OK)
+		(void) files->io->truncate(files->io->context, handle, length);
+}
+
 QcStatus
 qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 {
@@ -622,6 +649,7 @@ qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 
 	if (status == QC_OK)
 	{
+		give_back_rest(files, log, file, list.length);
 		size = QC_IDX_HEADER_SIZE + (size_t) list.count * QC_IDX_ENTRY_SIZE;
 		bytes = malloc(size);
 		if (bytes == NULL)

@@ -35,7 +35,23 @@ path_of(const QcScan *scan, char path[QC_PATH_MAX])
 	qc_path_file(path, scan->files->layout, scan->log, qc_scan_file(scan), "qlog");
 }
 
-/* Bytes [position, position + len) of the current file, which has them, in place until the next call. */
+/* Has the current file become shorter?  Its size is right then. */
+static bool
+follow_size(QcScan *scan)
+{
+	uint64_t	size;
+
+	if (qc_files_size(scan->files, scan->log, qc_scan_file(scan), false, &size, NULL) != QC_OK ||
+		size >= scan->file_size)
+		return false;
+	scan->file_size = size;
+	return true;
+}
+
+/*
+ * Bytes [position, position + len) of the current file, which has them, in place until the next call.  The zeros at the
+ * end of a closed file may be given back while it is read: QC_SHORT when that was found out here, and file_size is right.
+ */
 static QcStatus
 window(QcScan *scan, uint64_t position, size_t len, const uint8_t **bytes, QcError *err)
 {
@@ -64,6 +80,9 @@ window(QcScan *scan, uint64_t position, size_t len, const uint8_t **bytes, QcErr
 	scan->buf_len = 0;
 	status = qc_files_read(scan->files, scan->log, qc_scan_file(scan), position, scan->buf, want,
 						   err);
+	if (status == QC_SHORT && follow_size(scan) && position <= scan->file_size &&
+		len <= scan->file_size - position)
+		return window(scan, position, len, bytes, err);
 	if (status != QC_OK)
 		return status;
 	scan->buf_position = position;
@@ -93,6 +112,8 @@ zeros_to_end(QcScan *scan, uint64_t position, bool *zero, QcError *err)
 		const uint8_t *bytes;
 		QcStatus	status = window(scan, position, len, &bytes, err);
 
+		if (status == QC_SHORT && len > scan->file_size - position)
+			continue;
 		if (status != QC_OK)
 			return status;
 		*zero = bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
@@ -244,6 +265,8 @@ read_here(QcScan *scan, QcError *err)
 	if (left >= 4)
 	{
 		status = window(scan, scan->next, 4, &bytes, err);
+		if (status == QC_SHORT && scan->file_size == scan->next)
+			return QC_END;
 		if (status != QC_OK)
 			return status;
 		status = qc_record_peek(bytes, 4, &size, &why);

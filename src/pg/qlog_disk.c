@@ -64,11 +64,11 @@ typedef struct Measure
 } Measure;
 
 static bool
-measure(Measure *m)
+measure(const char *directory, Measure *m)
 {
 	struct statvfs fs;
 
-	if (statvfs(qlog_directory(), &fs) != 0)
+	if (statvfs(directory, &fs) != 0)
 		return false;
 	m->avail = (uint64) fs.f_bavail * fs.f_frsize;
 	m->used = (uint64) (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
@@ -88,21 +88,36 @@ above(const Measure *m, int pct)
 		(double) m->used * 100.0 > (double) pct * ((double) m->used + (double) m->avail);
 }
 
+/* Is more than pct percent in use of any file system that holds a part of the data directory? */
+static bool
+any_above(int pct)
+{
+	const char *const directories[] = {qlog_directory(), qlog_site(QC_SITE_JOURNAL),
+	qlog_site(QC_SITE_CHECKPOINT)};
+	Measure		m;
+
+	for (size_t i = 0; i < lengthof(directories); i++)
+	{
+		if (directories[i][0] != '\0' && measure(directories[i], &m) && above(&m, pct))
+			return true;
+	}
+	return false;
+}
+
 /* Measure, and judge when the reserve is whole.	Disk lock. */
 static void
 look(void)
 {
-	Measure		m;
 	QlogDiskState state = state_now();
 
 	pg_atomic_write_u64(&qlog_shared->disk_looked, (uint64) qlog_monotonic());
 	if (state == QLOG_DISK_FULL)
 		return;
-	if (!measure(&m) || qlog_disk_high_pct == 100)
+	if (qlog_disk_high_pct == 100)
 		set_state(QLOG_DISK_OPEN);
-	else if (above(&m, qlog_disk_high_pct))
+	else if (any_above(qlog_disk_high_pct))
 		set_state(QLOG_DISK_HIGH);
-	else if (!above(&m, Min(qlog_disk_low_pct, qlog_disk_high_pct)))
+	else if (!any_above(Min(qlog_disk_low_pct, qlog_disk_high_pct)))
 		set_state(QLOG_DISK_OPEN);
 }
 
@@ -255,7 +270,7 @@ make_whole(int64 size, int64 want)
 
 	if (qlog_fault(QLOG_FAULT_RESERVE) != 0)
 		return qlog_fault(QLOG_FAULT_RESERVE);
-	if (want > size && measure(&m) && m.avail < (uint64) (want - size) + (uint64) want)
+	if (want > size && measure(qlog_directory(), &m) && m.avail < (uint64) (want - size) + (uint64) want)
 		return ENOSPC;
 	if (want > 0)
 		return resize(want);
@@ -353,7 +368,7 @@ qlog_disk_figures(int64 *free_bytes, int64 *reserve, bool *refused)
 	Measure		m;
 
 	look_if_due();
-	*free_bytes = measure(&m) ? (int64) m.avail : -1;
+	*free_bytes = measure(qlog_directory(), &m) ? (int64) m.avail : -1;
 	*reserve = reserve_size();
 	*refused = state_now() != QLOG_DISK_OPEN || pg_atomic_read_u32(&qlog_shared->store_full) != 0;
 }

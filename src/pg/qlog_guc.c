@@ -12,6 +12,7 @@
 #include "utils/guc.h"
 
 #include "qlog_fault.h"
+#include "qlog_io.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_dir.h"
@@ -35,6 +36,7 @@ int			qlog_directory_layout = QC_LAYOUT_FLAT;
 int			qlog_disk_high_pct = 85;
 int			qlog_disk_low_pct = 80;
 int			qlog_disk_reserve = 32;
+bool		qlog_drop_page_cache = false;
 int			qlog_index_memory = 64 * MB_IN_KB;
 int			qlog_keep_old_files = 0;
 int			qlog_log_flush_interval = 100;
@@ -42,6 +44,7 @@ int			qlog_max_leases_per_cursor = 10000;
 int			qlog_max_message_size = 16 * MB_IN_KB;
 int			qlog_max_pop_wait = 5000;
 int			qlog_max_transaction_bytes = QLOG_MAX_TRANSACTION_KB;
+int			qlog_preallocate = 16 * MB_IN_KB;
 int			qlog_reclaim_naptime = 5000;
 int			qlog_recovery_wait = 30000;
 int			qlog_retention_naptime = 5000;
@@ -103,6 +106,7 @@ typedef struct EnumSetting
 	int		   *value;
 	const struct config_enum_entry *options;
 	GucContext	context;
+	GucEnumCheckHook check;
 } EnumSetting;
 
 static const BoolSetting bools[] = {
@@ -110,6 +114,8 @@ static const BoolSetting bools[] = {
 	&qlog_allow_gap, PGC_SIGHUP},
 	{"qlog.auto_create", "Creates a queue when the first message is pushed to it.",
 	&qlog_auto_create, PGC_USERSET},
+	{"qlog.drop_page_cache", "Log files leave the system's cache when they are closed.",
+	&qlog_drop_page_cache, PGC_SIGHUP},
 	{"qlog.track_timing", "Measures how long syncs of the log take.",
 	&qlog_track_timing, PGC_SUSET}
 };
@@ -151,6 +157,8 @@ static const IntSetting ints[] = {
 	&qlog_max_pop_wait, 0, 3600 * 1000, PGC_SUSET, GUC_UNIT_MS},
 	{"qlog.max_transaction_bytes", "Most bytes of messages that one transaction may push.",
 	&qlog_max_transaction_bytes, 64, QLOG_MAX_TRANSACTION_KB, PGC_SUSET, GUC_UNIT_KB},
+	{"qlog.preallocate", "Room that a log in use is given ahead of need; 0 leaves it to the commits.",
+	&qlog_preallocate, 0, 256 * MB_IN_KB, PGC_SIGHUP, GUC_UNIT_KB},
 	{"qlog.reclaim_naptime", "Time between two looks for log files that are not needed any more.",
 	&qlog_reclaim_naptime, 10, 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.recovery_wait", "Time that a function waits for queues to be recovered after a start.",
@@ -177,13 +185,26 @@ static const IntSetting ints[] = {
 	&qlog_wal_payload_limit, 0, 256 * 1024 * 1024, PGC_SUSET, GUC_UNIT_BYTE}
 };
 
+/* A sync that does not report failed write-back is none. */
+static bool
+check_sync_method(int *value, void **extra, GucSource source)
+{
+	(void) extra;
+	(void) source;
+	if (*value != QLOG_SYNC_SYNCFS || qlog_io_syncfs_reliable())
+		return true;
+	GUC_check_errdetail("This system cannot sync a whole file system and tell whether that failed, as Linux does since 5.8.");
+	GUC_check_errhint("Use \"auto\" or \"files\".");
+	return false;
+}
+
 static const EnumSetting enums[] = {
 	{"qlog.directory_layout", "Layout of the log directories, fixed when the data directory is made.",
-	&qlog_directory_layout, layout_options, PGC_POSTMASTER},
+	&qlog_directory_layout, layout_options, PGC_POSTMASTER, NULL},
 	{"qlog.sync_method", "How log files are synced: one by one, or with the whole file system.",
-	&qlog_sync_method, sync_method_options, PGC_SIGHUP},
+	&qlog_sync_method, sync_method_options, PGC_SIGHUP, check_sync_method},
 	{"qlog.wal_carry", "Transactions whose queue work travels in the WAL.",
-	&qlog_wal_carry, wal_carry_options, PGC_SUSET}
+	&qlog_wal_carry, wal_carry_options, PGC_SUSET, NULL}
 };
 
 /* Settings of the server's start cannot be defined later. */
@@ -269,7 +290,7 @@ qlog_guc_init(void)
 
 		if (definable(s->context))
 			DefineCustomEnumVariable(s->name, s->text, NULL, s->value, *s->value, s->options,
-									 s->context, 0, NULL, NULL, NULL);
+									 s->context, 0, s->check, NULL, NULL);
 	}
 	define_strings();
 	MarkGUCPrefixReserved("qlog");

@@ -37,6 +37,7 @@ extern int	qlog_directory_layout;	/* QcLayout */
 extern int	qlog_disk_high_pct;
 extern int	qlog_disk_low_pct;
 extern int	qlog_disk_reserve;	/* MB */
+extern bool qlog_drop_page_cache;
 extern int	qlog_index_memory;	/* kB */
 extern int	qlog_keep_old_files;
 extern int	qlog_log_flush_interval;	/* ms */
@@ -47,6 +48,7 @@ extern int	qlog_max_pop_wait;	/* ms */
 /* Also the default. */
 #define QLOG_MAX_TRANSACTION_KB (256 * 1024)
 extern int	qlog_max_transaction_bytes; /* kB */
+extern int	qlog_preallocate;	/* kB */
 extern int	qlog_reclaim_naptime;	/* ms */
 extern int	qlog_recovery_wait; /* ms */
 extern int	qlog_seal_age;		/* ms */

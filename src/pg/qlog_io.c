@@ -101,6 +101,15 @@ qlog_io_drop_cached(int fd)
 #endif
 }
 
+void
+qlog_io_drop_handle(QcHandle handle)
+{
+	int			fd = raw_descriptor(handle);
+
+	if (fd >= 0)
+		qlog_io_drop_cached(fd);
+}
+
 /* The error that a test has ordered for creating this name, 0 = none.  A name that exists has an error of its own. */
 static int
 create_fault(const char *full)
@@ -528,9 +537,9 @@ qlog_io(void)
 
 #ifdef HAVE_SYNCFS
 
-/* Does syncfs report failed write-back?  It does from Linux 5.8 on. */
-static bool
-syncfs_reliable(void)
+/* It does from Linux 5.8 on. */
+bool
+qlog_io_syncfs_reliable(void)
 {
 	static int	known = -1;
 	struct utsname name;
@@ -568,7 +577,7 @@ qlog_io_syncfs(void)
 
 	if (!enableFsync)
 		return 0;
-	if (!syncfs_reliable())
+	if (!qlog_io_syncfs_reliable())
 		return ENOSYS;
 	if (qlog_fault(QLOG_FAULT_SYNC) != 0)
 		return qlog_fault(QLOG_FAULT_SYNC);
@@ -577,6 +586,12 @@ qlog_io_syncfs(void)
 }
 
 #else
+
+bool
+qlog_io_syncfs_reliable(void)
+{
+	return false;
+}
 
 int
 qlog_io_syncfs(void)

@@ -26,6 +26,9 @@ extern const QcIo *qlog_io(void);
  */
 extern int	qlog_io_syncfs(void);
 
+/* Can it be used: would it report failed write-back? */
+extern bool qlog_io_syncfs_reliable(void);
+
 /*
  * Take the lock file LOCK of the data directory, which exists.  The lock lasts as long as this process.  0, EAGAIN
  * when another server holds it, or an errno value.
@@ -40,6 +43,9 @@ extern int	qlog_io_lock_sites(const char **which);
  * the disk never got.	What is still to be written stays.	Done before recovery reads a file.
  */
 extern void qlog_io_drop_cached(int fd);
+
+/* The same for a file that is open here. */
+extern void qlog_io_drop_handle(QcHandle handle);
 
 /*
  * Create the data directory unless it exists, and its sites when it is new; check that nobody else can get at them.	0 or

@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "qlog_commit.h"
+#include "qlog_guc.h"
 #include "qlog_io.h"
 
 #include "../core/qc_read.h"
@@ -101,6 +102,19 @@ write_index(QlogWorker *worker, uint64 log, uint64 file, uint64 seq)
 		qlog_worker_error(worker, &err, "could not index a closed log file");
 }
 
+/* With qlog.drop_page_cache: a closed file gives its place in memory to others.	 What is not on the disk yet cannot. */
+static void
+drop_cached(uint64 log, uint64 file, uint64 seq)
+{
+	QcHandle	handle;
+
+	if (!qlog_drop_page_cache)
+		return;
+	qlog_flush(seq);
+	if (qc_files_get(qlog_files(), log, file, false, &handle, NULL) == QC_OK)
+		qlog_io_drop_handle(handle);
+}
+
 /* What readers asked for: the file, 0 = nothing. */
 static uint64
 take_request(Closed *closed)
@@ -147,6 +161,7 @@ qlog_upkeep_index(QlogWorker *worker)
 				return true;
 			if (!qc_read_idx_usable(qlog_files(), closed.log, known->file))
 				write_index(worker, closed.log, known->file, closed.seq);
+			drop_cached(closed.log, known->file, closed.seq);
 		}
 	}
 	return false;

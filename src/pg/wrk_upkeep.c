@@ -17,6 +17,8 @@
 #include "../core/qc_dedup.h"
 #include "../core/qc_group.h"
 
+#define LOOK_US		50000		/* between looks at what logs are in use */
+#define BUSY_LOOKS	3			/* looks in a row that have found a log grown */
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
 
 bool
@@ -42,17 +44,28 @@ qlog_upkeep_dedups(void)
 	return freed;
 }
 
+/* Count how many looks in a row have found something appended.  Only this worker looks. */
+static void
+note_traffic(QcLog *log)
+{
+	uint64		stands_at = log->file * qlog_segment_bytes() + log->tail;
+
+	log->grown = log->looked_at == stands_at ? 0 : log->grown + 1;
+	log->looked_at = stands_at;
+}
+
 /*
- * A log whose room is more than half used gets more, so that commits need not make it themselves.	Only busy logs: the
- * ones that have grown beyond their first bytes.
+ * A log whose room is more than half used gets more, so that commits need not make it themselves.	Only busy logs: those that
+ * have grown beyond their first bytes, and go on growing.	What one burst has written costs nothing more.
  */
 static bool
 wants_room(const QcLog *log, QcExtend *extend)
 {
 	uint64		segment = qlog_segment_bytes();
-	uint64		step = Min(Max(log->last_allocated, QC_EXTEND_MIN), QC_EXTEND_MAX);
+	uint64		ahead = (uint64) qlog_preallocate * 1024;
+	uint64		step = Min(Max(log->last_allocated, QC_EXTEND_MIN), ahead);
 
-	if (log->last_file != log->file || log->allocated <= QC_EXTEND_MIN ||
+	if (log->grown < BUSY_LOOKS || log->last_file != log->file || log->allocated <= QC_EXTEND_MIN ||
 		log->allocated - log->tail > step / 2)
 		return false;
 	extend->log = log->id;
@@ -60,24 +73,32 @@ wants_room(const QcLog *log, QcExtend *extend)
 	extend->create = log->allocated >= segment;
 	extend->file = extend->create ? log->last_file + 1 : log->last_file;
 	extend->from = extend->create ? 0 : log->last_allocated;
-	extend->to = extend->create ? Min(QC_EXTEND_MAX, segment) : Min(log->last_allocated + step, segment);
+	extend->to = Min(extend->create ? Max(ahead, QC_EXTEND_MIN) : log->last_allocated + step, segment);
 	return true;
 }
 
 bool
 qlog_upkeep_extend(QlogWorker *worker)
 {
+	static int64 next_look = 0;
+	bool		look = qlog_monotonic() >= next_look;
 	QcExtend	extend;
 	QcError		err;
 	bool		found = false;
 
 	/* What there is on the disk is for those who need it. */
-	if (qlog_disk_short())
+	if (qlog_disk_short() || qlog_preallocate == 0)
 		return false;
+	if (look)
+		next_look = qlog_monotonic() + LOOK_US;
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
+	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && (look || !found);
 		 log = QC_AT(qlog_state, QcLog, log->next))
-		found = wants_room(log, &extend);
+	{
+		if (look)
+			note_traffic(log);
+		found = found || wants_room(log, &extend);
+	}
 	LWLockRelease(&qlog_shared->state_lock);
 	if (!found)
 		return false;

@@ -34,14 +34,20 @@ QcStatus
 sim_extend(SimProc *p, const QcExtend *extend)
 {
 	SimServer  *server = p->server;
+	QcExtend	done = *extend;
 	QcStatus	status = QC_OK;
 
 	sim_lock(p, &server->extend_lock);
 	if (still_wanted(server, extend))
 	{
-		status = qc_log_extend_io(&p->files, extend, &p->err);
+		status = qc_log_extend_io(&p->files, &done, &p->err);
+		if (status == QC_NOSPACE && done.least > 0 && done.least < done.to)
+		{
+			done.to = done.least;
+			status = qc_log_extend_io(&p->files, &done, &p->err);
+		}
 		if (status == QC_OK)
-			qc_log_extended(server->st, extend, p->world->config.segment);
+			qc_log_extended(server->st, &done, p->world->config.segment);
 	}
 	sim_unlock(p, &server->extend_lock);
 	return status;

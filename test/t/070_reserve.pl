@@ -76,7 +76,7 @@ cmp_ok(abs($node->sql('select disk_free from qlog_stat_log') - $df), '<', 4 * 10
 	my $err = refusal(q{select queue_push('q', '1')});
 	like($err, qr/ERROR:  53100: could not push to a queue\nDETAIL:  The file system of qlog.data_directory is filled to more than 85 %/, 'above the high mark: 53100, DETAIL');
 	like($err, qr/HINT:  Make room on the file system that holds qlog.data_directory\./, 'and HINT');
-	is($node->sqlstate(qq{begin; insert into t values (0); $_; commit}), '53100', "above the high mark: $_")
+	is($node->sqlstate(qq{begin; insert into t values (0); $_; commit}), '53100', "above the high mark: refused: $_")
 	  foreach q{select queue_push('q', '1')}, q{select queue_push_batch('q', array['1'])}, q{select queue_create('new')},
 	  q{select queue_push('new', '1')}, q{select queue_push('q', '1', deliver_at => now() + interval '1 hour')},
 	  q{select queue_transaction('[{"op": "push", "queue": "q", "payload": 1}]')};
@@ -139,7 +139,7 @@ sub fill
 
 is(fill(), '53100', "full after $pushed pushes: 53100");
 QlogSmallDisk::ballast('rest', 'rest');
-like(figures(), qr/\|$reserve$/, 'pushes leave the reserve alone');
+like(figures(), qr/\|$reserve$/, 'full: pushes leave the reserve alone');
 agree('full');
 
 # Work of all kinds but pushes, much more than the room that the logs have.
