@@ -1,5 +1,5 @@
 # Life of log files: room made ahead for busy logs only, zeros of closed files given back, the system's cache, ways to sync, few
-# descriptors for many files.
+# descriptors for many files. Workers that read or write closed files for reasons of their own stand back.
 
 use strict;
 use warnings;
@@ -8,7 +8,8 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
-my $node = QlogNode->started('main', conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'" ]);
+my $node = QlogNode->started('main',
+	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'", 'qlog.scrub_interval = 0', "qlog.reclaim_naptime = '1h'" ]);
 my $dir = $node->qlog_dir;
 
 $node->sql(q{create function noise(n int) returns text language sql as
@@ -106,7 +107,7 @@ sub push_many
 SKIP:
 {
 	my ($type) = `df --output=fstype '$dir'` =~ /\n(\S+)/;
-	skip 'no program that tells what is cached', 4 if system('fincore --version >/dev/null 2>&1') != 0 || $type eq 'tmpfs';
+	skip 'no program that tells what is cached', 3 if system('fincore --version >/dev/null 2>&1') != 0 || $type eq 'tmpfs';
 	my $cached = sub { my $total = 0; $total += $_ foreach map { `fincore -nb -o RES '$_'` } @_; return $total };
 
 	$node->sql(q{select queue_create('kept'); select queue_create('dropped')});
@@ -117,8 +118,11 @@ SKIP:
 	set('qlog.drop_page_cache = on');
 	$node->restart;
 	push_many('dropped', 40, 100_000);
-	my @dropped = closed('dropped');
-	cmp_ok(@dropped, '>', 0, 'files have been closed');
+
+	# The view would read them; those that have an index are closed.
+	my $log = log_of('dropped');
+	my @dropped;
+	$node->wait_until(sub { @dropped = grep { -e s/qlog$/qidx/r } files($log) }, 'an index of a closed file');
 	$node->wait_until(sub { $cached->(@dropped) == 0 }, 'closed files to leave the cache');
 	pass('closed files leave the cache');
 	is($node->sql(q{select count(*) from queue_peek('dropped', batch => 1000)}), '40', 'and are read again');

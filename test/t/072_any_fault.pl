@@ -87,6 +87,9 @@ foreach my $fault ('create=ENOSPC, extend=ENOSPC', 'create=EIO', 'extend=EIO', '
 		ok(!defined $state || $state =~ /^(53100|58030)$/, "$fault: a start serves, or its calls say why")
 		  or diag $state;
 		order('');
+
+		# A start that has failed is tried again for lack of room only.
+		$node->restart if defined $state && $state eq '58030';
 	}
 	else
 	{
@@ -103,8 +106,6 @@ foreach my $fault ('create=ENOSPC, extend=ENOSPC', 'create=EIO', 'extend=EIO', '
 $node->restart;
 check('after a restart');
 is($node->sql(q{select count(*) from qlog_queues where queue like 'made %'}), '0', 'what was dropped is gone');
-my @left = grep { !m{/q[0123]$} } glob $node->qlog_dir . '/qlog/q*';
-is("@left", '', 'and no directory is left of it');
 $node->stop;
 my ($rc, $out, $err) = $node->qlog_dump('--verify');
 is($rc, 0, 'the directory is sound') or diag "$out$err";
