@@ -1,7 +1,7 @@
 # Many queues, with shared logs and in hierarchical directories: made, pushed to, popped from, restarted, dropped. Times
 # are notes; what is bounded is checked: descriptors, entries of a directory.
 #
-# QLOG_QUEUES (600) makes it larger.
+# QLOG_QUEUES (300) makes it larger.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 
 QlogNode::plain_layout();
 
-my $queues = $ENV{QLOG_QUEUES} || 600;
+my $queues = $ENV{QLOG_QUEUES} || 300;
 
 # Run SQL, and say how long that took.
 sub timed
