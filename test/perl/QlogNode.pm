@@ -300,12 +300,13 @@ sub qlog_dir
 	return $self->data_dir . '/qlog';
 }
 
-# The directory of one queue's log (flat layout).
+# The directory of a log, by its id.
 sub log_dir
 {
-	my ($self, $log) = @_;
+	my ($self, $id) = @_;
+	my $levels = ($ENV{QLOG_LAYOUT} || '') eq 'hierarchical' ? sprintf('%02d/%04d/', $id / 100_000_000, $id / 10_000 % 10_000) : '';
 
-	return $self->qlog_dir . "/qlog/q$log";
+	return $self->qlog_dir . "/qlog/${levels}q$id";
 }
 
 # qlog_dump(ARGS): runs the program that is first in PATH, on the data directory of qlog unless a path is

@@ -26,8 +26,8 @@ $node->sql(
 	  end loop;
 	end $$;
 	} . "call fill(1, $messages)");
-my $log = $node->sql("select distinct substring(file from 'q([0-9]+)/') from qlog_files where queue = 'q'");
-my $closed = $node->sql("select count(*) from qlog_files where queue = 'q' and state = 'closed'");
+my $log = $node->sql("select distinct substring(file from 'q([0-9]+)/r') from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q')");
+my $closed = $node->sql("select count(*) from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'closed'");
 cmp_ok($closed, '>=', 8, 'many files are closed');
 
 sub index_path { return sprintf('%s/r%08d.qidx', $node->log_dir($log), $_[0]) }
@@ -35,11 +35,11 @@ sub index_path { return sprintf('%s/r%08d.qidx', $node->log_dir($log), $_[0]) }
 # Every closed file has its index.
 sub all_indexed
 {
-	return $node->poll_sql("select count(*) filter (where records is null) = 0 from qlog_files where queue = 'q' and state = 'closed'");
+	return $node->poll_sql("select count(*) filter (where records is null) = 0 from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'closed'");
 }
 
 ok(all_indexed(), 'closed files get an index');
-is($node->sql("select sum(records) > 0.8 * $messages from qlog_files where queue = 'q' and state = 'closed'"), 't',
+is($node->sql("select sum(records) > 0.8 * $messages from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'closed'"), 't',
 	'which lists their records');
 my %right = map { $_ => slurp_file(index_path($_)) } 1 .. $closed;
 
