@@ -404,6 +404,7 @@ sim_oracle_happens(SimOracle *o, uint32_t number)
 	assert(!change->over);
 	sim_trace(o, "txn %u: its change happens", change->txn);
 	change->over = change->happened = true;
+	change->late = o->txns[change->txn].fate != SIM_OPEN;
 	o->clock++;
 	if (change->kind == SIM_PURGE)
 		purge_happens(o, number);

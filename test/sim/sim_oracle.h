@@ -100,6 +100,7 @@ typedef struct SimUse
 	uint8_t		seen_dead;		/* times in the group's dead lane, rejected */
 	uint8_t		seen_died;		/* ... and there because it came back too often */
 	uint8_t		answered;		/* there is an answer of a transaction that is there */
+	uint8_t		excused;		/* ... of before a late seek, which may count or not */
 	uint8_t		rejected;		/* rejections of those that are there */
 	uint8_t		doubtful;		/* ... and of those that may be there */
 } SimUse;
@@ -187,6 +188,7 @@ typedef struct SimChange
 	int64_t		start_at;
 	bool		over;			/* it has taken effect, or never will */
 	bool		happened;
+	bool		late;			/* ... in recovery, and nobody had been told */
 } SimChange;
 
 /* A transaction gives the queue a new definition, which is known by its owner. */

@@ -331,6 +331,19 @@ answer_counts(const SimOracle *o, const SimAnswer *answer)
 	return answer->delivered >= o->queues[m->queue].groups[answer->group].placed_at[m->partition];
 }
 
+/*
+ * Did the seek that the answer came before take effect in recovery only?	Then the answer may have been put behind it, as both
+ * were committing at the same time.
+ */
+static bool
+is_excused(const SimOracle *o, const SimAnswer *answer)
+{
+	const SimMessage *m = &o->messages[answer->message];
+	uint32_t	placed = o->queues[m->queue].groups[answer->group].placed[m->partition];
+
+	return placed != SIM_NONE && o->changes[placed].late;
+}
+
 /* Answers of those that are there. */
 static void
 count_answers(SimOracle *o)
@@ -339,7 +352,7 @@ count_answers(SimOracle *o)
 	{
 		for (uint32_t g = 0; g < SIM_GROUPS; g++)
 			o->messages[i].uses[g].answered = o->messages[i].uses[g].rejected =
-				o->messages[i].uses[g].doubtful = 0;
+				o->messages[i].uses[g].doubtful = o->messages[i].uses[g].excused = 0;
 	}
 	for (uint32_t i = 0; i < o->nanswers; i++)
 	{
@@ -356,6 +369,8 @@ count_answers(SimOracle *o)
 		}
 		if (in && answer_counts(o, answer))
 			use->answered = 1;
+		else if (in && is_excused(o, answer))
+			use->excused = 1;
 	}
 }
 
@@ -532,7 +547,7 @@ judge_use(SimOracle *o, uint32_t number, uint32_t group, bool lossy)
 	if (use->died_sure && use->seen_died == 0 && !lossy)
 		return sim_oracle_complain(o, "the dead letter of message %u of transaction %u is lost", index,
 								   m->txn);
-	if (!answered && done && use->seen_died == 0 && !may_be_passed(o, m, group))
+	if (!answered && done && use->seen_died == 0 && use->excused == 0 && !may_be_passed(o, m, group))
 		return sim_oracle_complain(o, "message %u of transaction %u is done in group %u, and nobody acknowledged it",
 								   index, m->txn, group);
 	if (use->seen_dead < use->rejected || use->seen_dead > use->rejected + use->doubtful)
@@ -547,7 +562,7 @@ judge_use(SimOracle *o, uint32_t number, uint32_t group, bool lossy)
 	if (!done && m->purged != 0 && !use->spared)
 		return sim_oracle_complain(o, "message %u of transaction %u waits in group %u after a purge",
 								   index, m->txn, group);
-	use->settled = answered;
+	use->settled = answered || (done && use->excused != 0);
 	use->died = use->seen_died > 0 && done && !answered;
 	use->died_sure = use->seen_died > 0;
 	return true;
