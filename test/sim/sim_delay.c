@@ -106,6 +106,7 @@ sim_move_delayed(SimProc *p)
 	QcState    *st = p->server->st;
 	QcDelayed	delayed;
 	SimSeen		seen;
+	const QcQueue *queue;
 	uint64_t	log;
 	bool		moved = false;
 
@@ -115,9 +116,14 @@ sim_move_delayed(SimProc *p)
 	log = qc_queue_by_id(st, delayed.queue)->log_id;
 	if (read_delayed(p, delayed.lane, delayed.position, &seen))
 		moved = move(p, &delayed, log, &seen);
-	else if (!w->allow_damage && !w->crashed && !sim_disk_failed(p) &&
-			 qc_delay_waits(st, delayed.lane, delayed.position))
-		sim_broken(p, "reading a delayed message");
+	else
+	{
+		/* A dropped queue keeps none of its messages. */
+		queue = qc_queue_by_id(st, delayed.queue);
+		if (!w->allow_damage && !w->crashed && !sim_disk_failed(p) && queue != NULL &&
+			queue->state == QC_QUEUE_LIVE && qc_delay_waits(st, delayed.lane, delayed.position))
+			sim_broken(p, "reading a delayed message");
+	}
 	if (!moved)
 		qc_delay_put_off(st, delayed.lane, delayed.position, w->monotonic + PUT_OFF_US, w->monotonic);
 	return true;
