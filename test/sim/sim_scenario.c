@@ -88,11 +88,11 @@ groups(SimConfig *c)
 	c->clients = c->clients < 3 ? 3 : c->clients;
 }
 
-/* What stands where cannot be told when a part of the logs is lost. */
+/* What stands where, and what was cancelled, cannot be told when a part of the logs is lost. */
 static void
 no_groups(SimConfig *c)
 {
-	c->groups = 0;
+	c->groups = c->delay = 0;
 }
 
 /* Much is purged, and its files go. */
