@@ -317,6 +317,28 @@ qc_snapshot_list(const QcIo *io, uint64_t seqs[QC_SNAPSHOT_LIST_MAX], uint32_t *
 	return qc_error_sys(err, rc, QC_SNAPSHOT_DIRECTORY, "could not list directory");
 }
 
+/* Make removals durable. */
+static QcStatus
+sync_names(const QcIo *io, QcError *err)
+{
+	int			rc = io->sync_directory(io->context, QC_SNAPSHOT_DIRECTORY);
+
+	return rc == 0 ? QC_OK :
+		qc_error_sys(err, rc, QC_SNAPSHOT_DIRECTORY, "could not sync directory");
+}
+
+static QcStatus
+remove_one(const QcIo *io, uint64_t seq, QcError *err)
+{
+	char		path[QC_PATH_MAX];
+	int			rc;
+
+	qc_path_snapshot(path, seq);
+	rc = io->unlink(io->context, path);
+	return rc == 0 || rc == ENOENT ? QC_OK :
+		qc_error_sys(err, rc, path, "could not remove snapshot");
+}
+
 QcStatus
 qc_snapshot_trim(const QcIo *io, uint32_t kept, uint64_t floor, uint64_t *oldest, QcError *err)
 {
@@ -328,26 +350,29 @@ qc_snapshot_trim(const QcIo *io, uint32_t kept, uint64_t floor, uint64_t *oldest
 	*oldest = UINT64_MAX;
 	for (uint32_t i = 0; i < n && status == QC_OK; i++)
 	{
-		char		path[QC_PATH_MAX];
-		int			rc;
-
 		if (i < kept && seqs[i] >= floor)
 		{
 			*oldest = seqs[i];
 			continue;
 		}
-		qc_path_snapshot(path, seqs[i]);
-		rc = io->unlink(io->context, path);
-		if (rc != 0 && rc != ENOENT)
-			status = qc_error_sys(err, rc, path, "could not remove snapshot");
+		status = remove_one(io, seqs[i], err);
 		removed = true;
 	}
-	if (status == QC_OK && removed)
-	{
-		int			rc = io->sync_directory(io->context, QC_SNAPSHOT_DIRECTORY);
+	return status == QC_OK && removed ? sync_names(io, err) : status;
+}
 
-		if (rc != 0)
-			status = qc_error_sys(err, rc, QC_SNAPSHOT_DIRECTORY, "could not sync directory");
+QcStatus
+qc_snapshot_remove_from(const QcIo *io, uint64_t end, QcError *err)
+{
+	uint64_t	seqs[QC_SNAPSHOT_LIST_MAX];
+	uint32_t	n;
+	bool		removed = false;
+	QcStatus	status = qc_snapshot_list(io, seqs, &n, err);
+
+	for (uint32_t i = 0; i < n && status == QC_OK && seqs[i] >= end; i++)
+	{
+		status = remove_one(io, seqs[i], err);
+		removed = true;
 	}
-	return status;
+	return status == QC_OK && removed ? sync_names(io, err) : status;
 }

@@ -114,6 +114,12 @@ extern QcStatus qc_snapshot_trim(const QcIo *io, uint32_t kept, uint64_t floor, 
 								 QcError *err);
 
 /*
+ * Remove those with a mark at or above `end`, where recovery has found the logs to end: they are of a history that is no more, as
+ * may be in a copy whose files are of different moments.
+ */
+extern QcStatus qc_snapshot_remove_from(const QcIo *io, uint64_t end, QcError *err);
+
+/*
  * Read the snapshot with this mark and check all of it; visit (NULL: only check) is shown each row as it is read, so before
  * the rest is checked.	directory_id 0 = any.  QC_DAMAGED, QC_FOREIGN (of another directory), QC_MISSING.  Allocates.
  */

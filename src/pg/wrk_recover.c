@@ -410,6 +410,8 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	if (status == QC_OK)
 		status = recover_from_loaded(worker, &load, &identity, &recover, err);
 	*store = load.store;
+	if (status == QC_OK)
+		status = qc_snapshot_remove_from(qlog_io(), recover.end, err);
 	if (status == QC_OK && identity.copied)
 		status = adopt(&identity, err);
 	if (status == QC_OK)

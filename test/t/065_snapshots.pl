@@ -180,6 +180,32 @@ foreach my $point (qw(load-after-aside load-before-fill))
 	killed_at($point, sub { $node->stop; patch($store, 0, 'x' x 8192); $node->start; return });
 	is(state_of(), $state, "killed at $point: the state is as it was");
 }
+# A copy whose files are of different moments: the checkpoint and a log are older than a snapshot.	What the log has not is cut, and
+# that snapshot tells of a history that is no more.
+sub written_end { my $bytes = slurp_file($_[0]); $bytes =~ s/\0+\z//; return length $bytes }
+$node->sql(q{select queue_push('h', '"kept"')});
+my $file = $node->log_dir($node->sql(q{select log_id from qlog_queues where queue = 'h'})) . '/r00000001.qlog';
+$node->sql('select qlog_checkpoint(true)');
+$node->stop;
+my ($old, $written) = (slurp_file($store), written_end($file));
+$node->start;
+$node->sql(q{select queue_push('h', '"cut"')}) foreach 1 .. 3;
+$mark = $node->sql('select qlog_checkpoint(true)');
+ok(-e "$dir/snapshots/s$mark.qsnap", 'a later snapshot');
+$node->stop;
+patch($store, 0, $old);
+truncate $store, length $old or die $!;
+patch($file, $written, "\0" x (written_end($file) - $written));
+unlink "$dir/pgsql_tmp.qlog_node" or die $!;
+$node->start;
+is($node->sql(q{select string_agg(payload #>> '{}', ',') from queue_peek('h', batch => 10)}), 'kept', 'a copy of different moments: what is missing is cut');
+ok(!-e "$dir/snapshots/s$mark.qsnap", 'and the snapshot that knows of it is gone');
+$node->sql(q{select queue_push('h', '"new"') from generate_series(1, 5)});
+$node->sql('select qlog_checkpoint(true)');
+$node->stop;
+unlink $store or die $!;
+$node->start;
+is($node->sql(q{select string_agg(payload #>> '{}', ',') from queue_peek('h', batch => 10)}), 'kept,new,new,new,new,new', 'later snapshots are of the new history');
 $node->stop;
 ($rc, $out, $err) = $node->qlog_dump('--verify');
 is($rc, 0, 'the directory is sound') or diag "$out$err";

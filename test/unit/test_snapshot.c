@@ -303,6 +303,27 @@ test_list_and_trim(void)
 	end();
 }
 
+/* Those of a history that recovery has cut off. */
+static void
+test_cut_history(void)
+{
+	static const uint64_t left[] = {150, 100};
+
+	begin();
+	CHECK_U64(qc_snapshot_remove_from(io, 0, &err), QC_OK);
+	CHECK_U64(make(100), QC_OK);
+	CHECK_U64(make(150), QC_OK);
+	CHECK_U64(make(151), QC_OK);
+	CHECK_U64(make(200), QC_OK);
+	CHECK_U64(qc_snapshot_remove_from(io, 201, &err), QC_OK);
+	check_whole(200);
+	CHECK_U64(qc_snapshot_remove_from(io, 151, &err), QC_OK);
+	check_listed(left, 2);
+	sim_disk_reboot(disk, SIM_LOSE_ALL, SIM_LOSE_ALL);
+	check_listed(left, 2);
+	end();
+}
+
 /* Power fails at each step of taking a second snapshot: the first is there, and what has a name is whole. */
 static void
 test_power_fails(void)
@@ -389,6 +410,7 @@ main(void)
 	UNIT_RUN(test_every_flip_and_truncation);
 	UNIT_RUN(test_wrong_rows);
 	UNIT_RUN(test_list_and_trim);
+	UNIT_RUN(test_cut_history);
 	UNIT_RUN(test_power_fails);
 	UNIT_RUN(test_calls_fail);
 	UNIT_RUN(test_full_disk);
