@@ -26,6 +26,9 @@ typedef struct Look
 	uint32_t	nseen;
 	uint32_t	cap_seen;
 	SimSeen    *seen;
+	uint32_t	nareas;
+	uint32_t	cap_areas;
+	SimArea    *areas;
 } Look;
 
 static SimSeen *
@@ -137,6 +140,24 @@ take_slots(QcState *st, Standing *standings, uint64_t position, const QcSlot **s
 	return any;
 }
 
+/* From these positions messages were removed. */
+static void
+add_area(Look *look, const QcPartition *partition, uint64_t first, uint64_t end)
+{
+	QcState    *st = look->server->st;
+
+	if (look->nareas == look->cap_areas)
+	{
+		look->cap_areas = look->cap_areas * 2 + 64;
+		look->areas = sim_realloc(look->areas, look->cap_areas * sizeof(SimArea));
+	}
+	look->areas[look->nareas++] = (SimArea)
+	{
+		QC_AT(st, QcQueue, partition->queue)->id,
+			sim_name_number(qc_name_at(st, partition->name), partition->name_len), first, end
+	};
+}
+
 /* All messages of a partition that a group can have; false = one cannot be read. */
 static bool
 look_through(Look *look, QcPartition *partition)
@@ -148,6 +169,13 @@ look_through(Look *look, QcPartition *partition)
 
 	qc_partition_touch(st, partition);
 	range = QC_AT(st, QcAbortedRange, partition->aborted.head);
+	if (partition->start > 0)
+		add_area(look, partition, 0, partition->start);
+	for (const QcAbortedRange *r = range; r != NULL; r = QC_AT(st, QcAbortedRange, r->next))
+	{
+		if (r->gone)
+			add_area(look, partition, r->first, r->first + r->count);
+	}
 	find_standings(st, partition, standings);
 	if (partition->stable != partition->next)
 		return sim_world_fail(look->server->world, "a partition is blocked at %llu of %llu",
@@ -285,7 +313,7 @@ judge(Look *look)
 {
 	SimWorld   *w = look->server->world;
 	uint8_t    *rows = sim_alloc(w->oracle->ntxns + 1);
-	SimView		view = {look->nqueues, look->queues, look->nseen, look->seen, rows,
+	SimView		view = {look->nqueues, look->queues, look->nseen, look->seen, look->nareas, look->areas, rows,
 		!w->machine_died, w->lossy};
 	bool		good;
 
@@ -312,6 +340,7 @@ sim_look(SimServer *server)
 	good = good && judge(&look);
 	w->totals.recoveries++;
 	free(look.seen);
+	free(look.areas);
 	if (good)
 		w->machine_died = w->lossy = false;
 	return good && !sim_world_failed(w);

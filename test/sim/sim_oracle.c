@@ -485,6 +485,9 @@ judge_delivery(SimOracle *o, const SimMessage *m, const SimSeen *seen, uint64_t 
 		seen->attempt > (uint32_t) queue_of_message(o, m)->limit + 1)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered for the %u. time, beyond its limit",
 								   seen->index, m->txn, seen->attempt);
+	if (m->removed || m->gone)
+		return sim_oracle_complain(o, "message %u of transaction %u is delivered after it was removed",
+								   seen->index, m->txn);
 	if (use->answering != 0)
 		return sim_oracle_complain(o, "message %u of transaction %u is delivered, which transaction %u acknowledges",
 								   seen->index, m->txn, use->answering - 1);
@@ -514,7 +517,7 @@ judge_order(SimOracle *o, const SimMessage *first, uint32_t group)
 		const SimMessage *m = &o->messages[i];
 
 		if (m->queue == first->queue && m->partition == first->partition &&
-			m->position < first->position && !m->uses[group].settled && !m->uses[group].died &&
+			m->position < first->position && !m->removed && !m->gone && !m->uses[group].settled && !m->uses[group].died &&
 			m->uses[group].answering == 0 && sim_oracle_passes(o, m, group) == SIM_STANDS &&
 			!sim_oracle_purgeable(o, m))
 			return sim_oracle_complain(o, "position %llu is delivered and %llu below it passed over",
@@ -665,6 +668,79 @@ forget_purge(SimOracle *o, uint32_t number)
 	}
 }
 
+bool
+sim_oracle_shown(SimOracle *o, const SimSeen *seen)
+{
+	uint32_t	number = find_shown(o, seen);
+
+	if (number == SIM_NONE)
+		return false;
+	o->messages[number].position = seen->position;
+	o->messages[number].at = seen->at;
+	return true;
+}
+
+/* The message that stands there now. */
+static SimMessage *
+find_placed(SimOracle *o, uint64_t queue, uint32_t partition, uint64_t position)
+{
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		SimMessage *m = &o->messages[i];
+
+		if (m->position == position && m->partition == partition &&
+			queue_of_message(o, m)->id == queue && o->txns[m->txn].fate != SIM_ABORTED &&
+			o->txns[m->txn].fate != SIM_OUT)
+			return m;
+	}
+	return NULL;
+}
+
+/* Has a group that is there, and does not pass over the message, not done it? */
+static bool
+is_unread(const SimOracle *o, const SimMessage *m)
+{
+	bool		unread = false;
+
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+	{
+		const SimUse *use = &m->uses[g];
+
+		unread = unread || (queue_of_message(o, m)->groups[g].there && !use->settled &&
+							!use->died && use->answering == 0 &&
+							sim_oracle_passes(o, m, g) == SIM_STANDS);
+	}
+	return unread && !sim_oracle_purgeable(o, m);
+}
+
+bool
+sim_oracle_removed(SimOracle *o, uint64_t queue, uint32_t partition, uint64_t position, bool unread)
+{
+	SimMessage *m = find_placed(o, queue, partition, position);
+	const SimTxn *t;
+
+	/* Nobody has been told of it: a group that nobody asks, or that passes over it, has let it go. */
+	if (m == NULL)
+		return true;
+	t = &o->txns[m->txn];
+	sim_trace(o, "message %u.%u at %llu is removed%s", m->txn,
+			  (uint32_t) (m - o->messages) - t->first_message, (unsigned long long) position,
+			  unread ? ", even if unread" : "");
+	if (t->began == 0 || (t->joint && !t->visible))
+		return sim_oracle_complain(o, "a message of transaction %u is removed, which has not committed",
+								   m->txn);
+	if (m->removed || m->gone)
+		return sim_oracle_complain(o, "a message of transaction %u is removed twice", m->txn);
+	m->unread = is_unread(o, m);
+	if (m->unread && !unread)
+		return sim_oracle_complain(o, "a message of transaction %u is removed, and nobody acknowledged it",
+								   m->txn);
+	for (uint32_t g = 0; g < SIM_GROUPS; g++)
+		m->uses[g].finished = m->uses[g].settled || m->uses[g].answering != 0;
+	m->removed = true;
+	return true;
+}
+
 void
 sim_oracle_crashed(SimOracle *o)
 {
@@ -716,7 +792,7 @@ sim_oracle_expected(const SimOracle *o, uint8_t *expected)
 		const SimTxn *t = &o->txns[m->txn];
 
 		expected[i] = 0;
-		if (o->queues[m->queue].gone || o->queues[m->queue].damaged ||
+		if (o->queues[m->queue].gone || o->queues[m->queue].damaged || m->removed || m->gone ||
 			(t->fate != SIM_COMMITTED && t->fate != SIM_WEAK && t->fate != SIM_IN))
 			continue;
 		for (uint32_t g = 0; g < SIM_GROUPS; g++)

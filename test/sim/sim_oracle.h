@@ -13,6 +13,8 @@
  *	   commit began;
  *	 - it is done only by a transaction that is there and acknowledged it, or as a dead letter after as many deliveries as
  *	   its queue allows, of which there is one copy; and then it never comes back;
+ *	 - it is removed only when every group has done it, or when it may be removed unread and nobody holds it; and then it
+ *	   never comes back;
  *	 - it is not delivered while somebody else's lease on it runs, nor before its row is visible;
  *	 - its attempts never go down, as far as they were durable;
  *	 - a delayed one enters its partition once, not before its time, unless it was cancelled before; then never;
@@ -85,6 +87,7 @@ typedef struct SimUse
 	bool		died_sure;		/* ... and was seen there after a crash */
 	bool		held;			/* delivered, and not known to be given back */
 	bool		spared;			/* a purge found it held */
+	bool		finished;		/* an answer was there when retention removed it */
 	uint32_t	resets;			/* seeks of the group */
 	uint32_t	answering;		/* transaction whose commit acknowledges it just now, 0 = none,
 								 * else + 1 */
@@ -120,6 +123,9 @@ typedef struct SimMessage
 	bool		cancelled;		/* ... and its client was told */
 	uint8_t		seen;			/* while a crash is judged: times in its partition */
 	uint8_t		waiting;		/* ... and in the delay lane */
+	bool		removed;		/* by retention, in this life of the server */
+	bool		unread;			/* ... though a group had not done it */
+	bool		gone;			/* ... for sure */
 	SimUse		uses[SIM_GROUPS];
 } SimMessage;
 
@@ -256,6 +262,15 @@ typedef struct SimSeenQueue
 	uint64_t	groups[SIM_GROUPS]; /* the server's ids, UINT64_MAX = not there */
 } SimSeenQueue;
 
+/* Positions of a partition from which retention has removed what was there. */
+typedef struct SimArea
+{
+	uint64_t	queue;			/* the server's id */
+	uint32_t	partition;
+	uint64_t	first;
+	uint64_t	end;
+} SimArea;
+
 /* Everything that a server shows after a crash: messages by queue, partition and position. */
 typedef struct SimView
 {
@@ -263,6 +278,8 @@ typedef struct SimView
 	const SimSeenQueue *queues;
 	uint32_t	nmessages;
 	const SimSeen *messages;
+	uint32_t	nareas;
+	const SimArea *areas;
 	const uint8_t *rows;		/* per transaction: its row is in the table */
 	bool		machine_lived;	/* only the processes died: everything told was in the files */
 	bool		lossy;			/* a copy: what did not change tables may be missing, even if told */
@@ -322,6 +339,13 @@ extern uint32_t sim_oracle_find(const SimOracle *o, uint32_t txn, uint32_t index
 
 /* The server sends the message that is shown to the dead letters. */
 extern bool sim_oracle_died(SimOracle *o, const SimSeen *seen);
+
+/* The message that is shown stands there. */
+extern bool sim_oracle_shown(SimOracle *o, const SimSeen *seen);
+
+/* Retention removes the message at this position; unread: even if it is not done. */
+extern bool sim_oracle_removed(SimOracle *o, uint64_t queue, uint32_t partition, uint64_t position,
+							   bool unread);
 
 /* ---- after a crash ---- */
 

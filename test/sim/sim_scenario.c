@@ -122,6 +122,17 @@ unreclaimed_no_groups(SimConfig *c)
 	unreclaimed(c);
 }
 
+/* What is done is removed at once, and some of what is not. */
+static void
+retained(SimConfig *c)
+{
+	c->retain = 1;
+	c->expire = 10;
+	c->pop = 50;
+	c->lease_us = 60000000;
+	c->checkpoint = 40;
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -191,6 +202,7 @@ const SimScenario sim_scenarios[] = {
 	{"life-shared", "... that come and go in shared logs", 6, shared, run_life, 0},
 	{"life-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_life, 0},
 	{"life-reclaim", "... whose files go and are rewritten", 8, reclaimed, run_life, 0},
+	{"life-retained", "... that removes what is done", 8, retained, run_life, 0},
 	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
 	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
@@ -202,6 +214,7 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-shared", "... that come and go in shared logs", 6, shared, run_sweep, 0},
 	{"sweep-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_sweep, 0},
 	{"sweep-reclaim", "... while files go and are rewritten", 6, reclaimed, run_sweep, 0},
+	{"sweep-retained", "... while what is done is removed", 6, retained, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
 	{"damage-queue", "a byte of a queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, no_groups, run_damage, SIM_DAMAGE_SYSTEM},

@@ -11,6 +11,7 @@
  *	 sim_commit.c	credits, room, flushes, entries, the two commit protocols
  *	 sim_guard.c	guards and PostgreSQL's checkpoints
  *	 sim_upkeep.c	qlog's checkpointer
+ *	 sim_retain.c	retention
  *	 sim_reclaim.c	reclaim, and how readers get along with it
  *	 sim_client.c	what clients do
  *	 sim_push.c		... what they push, and to which queues
@@ -269,6 +270,11 @@ extern void sim_upkeep_main(SimProc *p);
 /* Send the first message that has come back too often to the dead letters; false = there is none that can go now. */
 extern bool sim_move_dying(SimProc *p);
 extern void sim_checkpoint(SimProc *p);
+
+/* ---- sim_retain.c ---- */
+
+/* One step of the retention worker: what is done goes, and sometimes what nobody has read. */
+extern void sim_retain(SimProc *p);
 
 /* ---- sim_reclaim.c ---- */
 

@@ -213,6 +213,8 @@ sim_upkeep_main(SimProc *p)
 			(void) sim_move_dying(p);
 		if (sim_below(w, 10) == 0)
 			(void) sim_move_delayed(p);
+		if (sim_below(w, w->config.retain) == 0)
+			sim_retain(p);
 		if (sim_below(w, 20) == 0)
 		{
 			(void) qc_queue_sweep(server->st, SWEEP_ROWS);

@@ -212,6 +212,47 @@ judge_positions(SimOracle *o, const SimView *view)
 	return true;
 }
 
+/* Has retention removed what stands where the message does? */
+static bool
+in_area(const SimOracle *o, const SimView *view, const SimMessage *m)
+{
+	for (uint32_t i = 0; i < view->nareas; i++)
+	{
+		const SimArea *area = &view->areas[i];
+
+		if (area->queue == o->queues[m->queue].id && area->partition == m->partition &&
+			m->position >= area->first && m->position < area->end)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What was removed is there again, or gone for good; then it counts as seen, and as done where an answer was there when it was
+ * removed: nothing else can be known of it.
+ */
+static bool
+match_removed(SimOracle *o, const SimView *view)
+{
+	for (uint32_t i = 0; i < o->nmessages; i++)
+	{
+		SimMessage *m = &o->messages[i];
+		bool		observed = !o->queues[m->queue].gone && o->queues[m->queue].seen &&
+			!o->queues[m->queue].damaged;
+
+		if (m->gone && m->seen > 0)
+			return sim_oracle_complain(o, "a message of transaction %u has come back after it was removed",
+									   m->txn);
+		if (observed && m->removed && m->seen == 0 && in_area(o, view, m))
+			m->gone = true;
+		m->removed = false;
+		m->seen = m->gone ? 1 : m->seen;
+		for (uint32_t g = 0; g < SIM_GROUPS && m->gone; g++)
+			m->uses[g].state = m->uses[g].finished ? SIM_DONE : SIM_UNKNOWN;
+	}
+	return true;
+}
+
 static bool
 match(SimOracle *o, const SimView *view)
 {
@@ -233,7 +274,7 @@ match(SimOracle *o, const SimView *view)
 		if (!match_message(o, &view->messages[i]))
 			return false;
 	}
-	return judge_positions(o, view);
+	return match_removed(o, view) && judge_positions(o, view);
 }
 
 /* ---- fates ---- */

@@ -43,6 +43,8 @@ typedef struct SimConfig
 	uint32_t	checkpoint;		/* steps between two checkpoints, about */
 	uint32_t	pg_checkpoint;
 	int64_t		lease_us;
+	uint32_t	retain;			/* steps between two looks of the retention worker, about */
+	uint32_t	expire;			/* ... per cent of which take messages that nobody has read */
 	uint32_t	reclaim;		/* steps between two passes of reclaim, about; 0 = none */
 	uint32_t	faults;			/* per cent of rounds in which calls of the disk fail */
 	uint32_t	full;			/* ... in which the disk gets full */
