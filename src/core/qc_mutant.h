@@ -22,8 +22,10 @@ typedef enum QcMutant
 	QC_MUTANT_GROUP_FOLLOWS_LATE,	/* a push does not place the groups that begin with it */
 	QC_MUTANT_REMOVE_EARLY,		/* a log's files go before the checkpoint that no longer names it
 								 * is stored */
-	QC_MUTANT_RECLAIM_EARLY		/* files go before the checkpoint that knows that they are not
+	QC_MUTANT_RECLAIM_EARLY,	/* files go before the checkpoint that knows that they are not
 								 * needed is stored */
+	QC_MUTANT_RETAIN_HELD,		/* retention does not look at what is in flight */
+	QC_MUTANT_RETAIN_LOST		/* a checkpoint forgets from where on messages are kept */
 } QcMutant;
 
 #ifdef QC_MUTANTS

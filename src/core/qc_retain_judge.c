@@ -6,6 +6,7 @@
 
 #include "qc_cursor.h"
 #include "qc_group.h"
+#include "qc_mutant.h"
 #include "qc_plan.h"
 #include "qc_purge.h"
 
@@ -78,6 +79,8 @@ begin(Judge *j, const QcRetainBounds *bounds)
 static bool
 keeps(const Judge *j, const QcSlot *slot)
 {
+	if (QC_MUTATED(QC_MUTANT_RETAIN_HELD))
+		return false;
 	return slot->position >= j->any_to || slot->state == QC_SLOT_LEASED ||
 		slot->state == QC_SLOT_DYING;
 }

@@ -304,7 +304,7 @@ put_partition(Dump *d, QcRef ref)
 		qc_put_u64(w, pending->bytes);
 	}
 	qc_put_u8(w, 0);
-	qc_put_u64(w, partition->start);
+	qc_put_u64(w, QC_MUTATED(QC_MUTANT_RETAIN_LOST) ? 0 : partition->start);
 	qc_put_u32(w, partition->purges);
 	qc_put_u64(w, partition->bytes);
 	qc_put_u64(w, (uint64_t) partition->last_push);

@@ -154,7 +154,7 @@ add_area(Look *look, const QcPartition *partition, uint64_t first, uint64_t end)
 	look->areas[look->nareas++] = (SimArea)
 	{
 		QC_AT(st, QcQueue, partition->queue)->id,
-			sim_name_number(qc_name_at(st, partition->name), partition->name_len), first, end
+		sim_name_number(qc_name_at(st, partition->name), partition->name_len), first, end
 	};
 }
 

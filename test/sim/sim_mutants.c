@@ -1,6 +1,6 @@
 /*
  * sim_mutants.c
- *		Would the simulation notice? Ten deliberate faults of the core (qc_mutant.h), one test for each: the simulation
+ *		Would the simulation notice? Twelve deliberate faults of the core (qc_mutant.h), one test for each: the simulation
  *		finds it within a few seeds, and finds nothing in the same seed without the fault.
  *
  * Linked with copies of those core files that can have the faults, in place of the core's own.
@@ -38,6 +38,8 @@ static const Mutant mutants[] = {
 	{"a push does not place the groups that begin with it", QC_MUTANT_GROUP_FOLLOWS_LATE, {"life-groups", "sweep-groups"}},
 	{"a directory is removed early", QC_MUTANT_REMOVE_EARLY, {"life-catalog", "sweep-catalog"}},
 	{"files go before the checkpoint is stored", QC_MUTANT_RECLAIM_EARLY, {"life-reclaim", "life-groups"}},
+	{"messages in flight are removed", QC_MUTANT_RETAIN_HELD, {"life-retained"}},
+	{"the start is not stored", QC_MUTANT_RETAIN_LOST, {"life-retained"}},
 };
 
 /* Run a seed with this fault. */

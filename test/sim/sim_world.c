@@ -45,7 +45,10 @@ choose_config(SimWorld *w)
 	/* drawn apart, so that what else a seed chooses does not depend on it */
 	c->shards = layout % 3 == 0 ? 1 + (uint32_t) (layout / 3 % 3) : 0;
 	layout = sim_mix(layout);
-	c->retain = (const uint32_t[]) {1, 4, 20, 1000000}[layout % 4];
+	c->retain = (const uint32_t[])
+	{
+		1, 4, 20, 1000000
+	}[layout % 4];
 	c->expire = layout / 4 % 2 == 0 ? 0 : 20;
 	layout = sim_mix(layout);
 	c->reclaim = (const uint32_t[])
