@@ -6,7 +6,7 @@
  * checkpoint store is written over in place, and logs of dropped queues go.	So both stay as they are while a base
  * backup runs: the copied store is whole, and all that lies above its mark is in the copy.
  *
- * Caller: the checkpointer worker.
+ * Callers: the workers that write the store and remove files; qlog_xact.c asks whether one runs.
  */
 #ifndef QLOG_BACKUP_H
 #define QLOG_BACKUP_H

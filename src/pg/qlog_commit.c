@@ -127,67 +127,83 @@ wal_body(const QcPlan *plan, uint64 *len)
 }
 
 /*
- * Take the credit of a joint plan and use it up under the same hold of the state lock.	Raises, or returns in a critical
- * section; true = this process is its own guard.
+ * Take the credit of a plan that goes to the WAL, and use it up under the same hold of the state lock unless `check` (NULL =
+ * none) objects.  QC_OK and plan->seq != 0: now in a critical section, and *own = this process is its own guard.  Otherwise
+ * nothing is held, and without an error `check` has objected.
  */
-static bool
-credit_and_reserve(QcPlan *plan)
+static QcStatus
+credit_and_reserve(QcPlan *plan, QlogCheck check, void *context, bool *own, QcError *err)
 {
-	QcError		err;
-
-	qc_error_clear(&err);
 	for (;;)
 	{
 		QcLack		lack;
 		QcExtend	extend;
 		QcStatus	status;
-		bool		own = false;
 
 		CHECK_FOR_INTERRUPTS();
 		START_CRIT_SECTION();
 		qc_plan_touch(qlog_ring, plan);
 		qlog_lock_state();
 		status = qc_plan_credit(qlog_state, qlog_ring, plan, qlog_segment_bytes(), &lack, &extend,
-								&err);
-		if (status == QC_OK)
-			own = qlog_guard_reserve_locked(plan);
+								err);
+		if (status == QC_OK && (check == NULL || check(context)))
+			*own = qlog_guard_reserve_locked(plan);
+		else if (status == QC_OK)
+			qc_plan_uncredit(qlog_state, plan);
 		qlog_unlock_state();
-		if (status == QC_OK)
-			return own;
+		if (status == QC_OK && plan->seq != 0)
+			return QC_OK;
 		END_CRIT_SECTION();
 		if (status == QC_BUSY)
-			status = qlog_make_room(plan, lack, &extend, &err);
+			status = qlog_make_room(plan, lack, &extend, err);
+		else
+			return status;
 		if (status != QC_OK)
-			qlog_report(ERROR, &err, "could not commit queue work");
+			return status;
 	}
 }
 
 /*
- * A joint plan: credit, reserve, fill and insert the WAL record.  A referenced entry must be durable in our log before the
- * record that refers to it can be.
+ * Credit, reserve, fill and insert the WAL record; the guards are prepared.  A referenced entry must be durable in our log
+ * before the record that refers to it can be.	QC_OK with plan->seq 0: `check` has objected.
  */
-static void
-append_in_wal(QcPlan *plan)
+static QcStatus
+append_in_wal(QcPlan *plan, QlogCheck check, void *context, QcError *err)
 {
 	uint64		len;
 	uint8	   *body = wal_body(plan, &len);
 	QcWriter	w;
-	bool		own;
+	bool		own = false;
+	QcStatus	status = credit_and_reserve(plan, check, context, &own, err);
 
-	qlog_guard_prepare();
-	own = credit_and_reserve(plan);
-	qlog_fill(plan);
-	if (plan->flags & QC_ENTRY_REFERENCED)
-		qlog_flush(plan->seq);
-	QLOG_STOP("before-wal-insert");
-	qc_writer_init(&w, body, len);
-	qc_plan_wal_put(qlog_state, plan, &w);
-	Assert(!w.full && w.len == len);
-	(void) qlog_wal_entry(body, (uint32) len);
-	QLOG_STOP("after-wal-insert");
-	qlog_guard_inserted(plan, own);
-	END_CRIT_SECTION();
+	if (status == QC_OK && plan->seq != 0)
+	{
+		qlog_fill(plan);
+		if (plan->flags & QC_ENTRY_REFERENCED)
+			qlog_flush(plan->seq);
+		QLOG_STOP("before-wal-insert");
+		qc_writer_init(&w, body, len);
+		qc_plan_wal_put(qlog_state, plan, &w);
+		Assert(!w.full && w.len == len);
+		(void) qlog_wal_entry(body, (uint32) len);
+		QLOG_STOP("after-wal-insert");
+		qlog_guard_inserted(plan, own);
+		END_CRIT_SECTION();
+	}
 	pfree(body);
+	return status;
+}
+
+/* The same for a backend, which raises. */
+static void
+commit_in_wal(QcPlan *plan)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	qlog_guard_prepare();
+	if (append_in_wal(plan, NULL, NULL, &err) != QC_OK)
+		qlog_report(ERROR, &err, "could not commit queue work");
 }
 
 /* New messages and queues are refused while the disk is full or the state cannot be checkpointed; acknowledgements go on. */
@@ -214,7 +230,7 @@ qlog_commit_pre(QcPlan *plan)
 	refuse_when_full(plan);
 	remember(last_seq);
 	if (plan->xid != 0)
-		append_in_wal(plan);
+		commit_in_wal(plan);
 	else if (qlog_credit(plan, &err) != QC_OK)
 		qlog_report(ERROR, &err, "could not commit queue work");
 }
@@ -405,6 +421,28 @@ qlog_try_plan(QcPlan *plan, QlogCheck check, QlogReserved done, void *context, Q
 	return submit(&submission, err);
 }
 
+/* The flag with which this process may have to be its own guard counts in a transaction. */
+QcStatus
+qlog_try_in_wal(QcPlan *plan, QlogCheck check, void *context, QcError *err)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	QcStatus	status;
+
+	Assert(!plan->immediate && plan->xid == 0 && (plan->flags & QC_ENTRY_CARRIED));
+	remember(last_seq);
+	status = qlog_guard_try_prepare(err);
+	if (status != QC_OK)
+		return status;
+	StartTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	status = append_in_wal(plan, check, context, err);
+	if (status == QC_OK && plan->seq != 0)
+		qlog_settle(plan->open, true, 0);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	return status;
+}
+
 uint64
 qlog_submit_plan(QcPlan *plan, bool in_wal)
 {
@@ -415,7 +453,7 @@ qlog_submit_plan(QcPlan *plan, bool in_wal)
 	refuse_when_full(plan);
 	remember(last_seq);
 	if (in_wal)
-		append_in_wal(plan);
+		commit_in_wal(plan);
 	else if (qlog_credit(plan, &err) == QC_OK)
 		append(plan);
 	else

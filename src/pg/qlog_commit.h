@@ -82,6 +82,12 @@ typedef bool (*QlogCheck) (void *context);
 extern QcStatus qlog_try_plan(QcPlan *plan, QlogCheck check, QlogReserved done, void *context,
 							  QcError *err);
 
+/*
+ * As qlog_try_plan for what joint entries may rest on, so that it must be in the WAL before they are: a plan without xid, carried,
+ * not immediate.  Nobody sees its effects before its record is inserted.
+ */
+extern QcStatus qlog_try_in_wal(QcPlan *plan, QlogCheck check, void *context, QcError *err);
+
 /* Take the credit of a plan: waits, makes room; QC_OK, or why there is none. Interruptible. */
 extern QcStatus qlog_credit(QcPlan *plan, QcError *err);
 

@@ -169,26 +169,32 @@ release_at_exit(int code, Datum arg)
  * Whether a guard's flag stands is known only when the entry is reserved, and then nothing may fail any more: so every
  * backend with joint work holds the credit for a confirm of its own.
  */
-void
-qlog_guard_prepare(void)
+QcStatus
+qlog_guard_try_prepare(QcError *err)
 {
 	static bool registered = false;
-	QcError		err;
+	QcStatus	status;
 
 	if (pg_atomic_read_u32(&qlog_shared->confirm_short) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DISK_FULL),
-				 errmsg("could not commit queue work together with tables"),
-				 errdetail("The log has no room for the records that allow PostgreSQL to complete its checkpoints."),
-				 errhint("Make room on the file system that holds qlog.data_directory.")));
-	qc_error_clear(&err);
-	if (qlog_confirm_credit(&own_confirm, 0, &err) != QC_OK)
-		qlog_report(ERROR, &err, "could not commit queue work");
-	if (!registered)
+		return qc_error_set(err, QC_NOSPACE,
+							"the log has no room for the records that allow PostgreSQL to complete its checkpoints");
+	status = qlog_confirm_credit(&own_confirm, 0, err);
+	if (status == QC_OK && !registered)
 	{
 		registered = true;
 		before_shmem_exit(release_at_exit, 0);
 	}
+	return status;
+}
+
+void
+qlog_guard_prepare(void)
+{
+	QcError		err;
+
+	qc_error_clear(&err);
+	if (qlog_guard_try_prepare(&err) != QC_OK)
+		qlog_report(ERROR, &err, "could not commit queue work together with tables");
 }
 
 bool

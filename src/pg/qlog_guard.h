@@ -37,6 +37,9 @@ extern void qlog_confirm_release(QlogConfirm *confirm);
  */
 extern void qlog_guard_prepare(void);
 
+/* The same for workers: says why not. */
+extern QcStatus qlog_guard_try_prepare(QcError *err);
+
 /*
  * Reserve the plan; sets the flag of this process when no guard's stands, and returns whether it did.	State lock,
  * critical section.

@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "qlog_backup.h"
 #include "qlog_commit.h"
 #include "qlog_dedup.h"
 #include "qlog_gone.h"
@@ -190,9 +191,22 @@ changes_catalog(void)
 	return false;
 }
 
+/* Are letters redriven?	What consumes them may survive in the WAL alone, and would leave them to be redriven again. */
+static bool
+moves_letters(void)
+{
+	for (uint32 i = 0; i < qlog_stage.nops; i++)
+	{
+		if (qlog_stage.ops[i].op.moved)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Joint work travels in the WAL: small work whole, large work as a reference to our own log, which is flushed first.
- * Catalog changes are never only referenced, and with wal_carry = all nothing is.
+ * Catalog changes are never only referenced, with wal_carry = all nothing is, nor while a base backup runs: its copy of
+ * the log may be older than the WAL that is replayed over it.
  */
 static uint16
 entry_flags(uint64 xid)
@@ -200,7 +214,7 @@ entry_flags(uint64 xid)
 	if (xid == 0)
 		return 0;
 	if (catalog_changed || qlog_wal_carry == QLOG_WAL_CARRY_ALL ||
-		qlog_stage.bytes <= (uint64) qlog_wal_payload_limit)
+		qlog_stage.bytes <= (uint64) qlog_wal_payload_limit || qlog_backup_runs())
 		return QC_ENTRY_CARRIED;
 	return QC_ENTRY_REFERENCED;
 }
@@ -389,7 +403,7 @@ pre_commit(void)
 	}
 	qlog_gate_check();
 	qlog_dedup_claim();
-	if (qlog_wal_carry == QLOG_WAL_CARRY_ALL)
+	if (qlog_wal_carry == QLOG_WAL_CARRY_ALL || moves_letters())
 		(void) GetTopTransactionId();
 	xid = U64FromFullTransactionId(GetTopFullTransactionIdIfAny());
 	catalog_changed = changes_catalog();

@@ -4,7 +4,8 @@
  *
  * One entry holds the copies and the effect that takes the originals out of the delay lane, for messages of one queue, in
  * the order of their due times.  They are noted under the state lock and read without it; the entry is reserved only when
- * all of them still wait.  What cannot be moved now stays due and holds up only its own queue, a message that is damaged
+ * all of them still wait.  It travels in the WAL, and is seen when it is there: a transaction that consumes the copy may
+ * survive in the WAL alone, and would answer for a message that still waits.  What cannot be moved now stays due and holds up only its own queue, a message that is damaged
  * only itself.
  */
 #include "wrk_timer.h"
@@ -171,12 +172,11 @@ move(Moving *moving, uint64 seq, QcError *err)
 	if (status != QC_OK)
 		return status;
 	put_fire(moving, &ops[moving->n]);
-	status = qc_plan_build(plan, ops, moving->n + 1, 0, 0, qlog_segment_bytes(), plan_alloc,
-						   CurrentMemoryContext, err);
+	status = qc_plan_build(plan, ops, moving->n + 1, 0, QC_ENTRY_CARRIED, qlog_segment_bytes(),
+						   plan_alloc, CurrentMemoryContext, err);
 	if (status != QC_OK)
 		return status;
-	plan->immediate = true;
-	status = qlog_try_plan(plan, still_due, NULL, moving, err);
+	status = qlog_try_in_wal(plan, still_due, moving, err);
 	if (status == QC_OK && plan->seq != 0)
 		QLOG_STOP("delay-after-log");
 	return status;

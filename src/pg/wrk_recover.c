@@ -365,13 +365,14 @@ sweep_retired(QcLayout layout)
 
 /*
  * Recover from what was loaded.  Who copied files in another way than a base backup may have taken the checkpoint later than
- * the logs: then something older is tried.
+ * the logs: then something older is tried.  When none of it can be used, the reason is what stopped the newest.
  */
 static QcStatus
 recover_from_loaded(QlogWorker *worker, QlogLoad *load, const QcIdentity *identity,
 					QcRecover *recover, QcError *err)
 {
 	QcStatus	status = recover_state(worker, identity, recover, err);
+	QcError		newest = *err;
 
 	while (identity->copied && recover->mark > 0 && (status == QC_DAMAGED || status == QC_MISSING))
 	{
@@ -379,13 +380,16 @@ recover_from_loaded(QlogWorker *worker, QlogLoad *load, const QcIdentity *identi
 
 		status = qlog_load_next(load, err);
 		if (status == QC_END)
-		{
-			*err = why;
-			return why.code;
-		}
+			break;
 		qlog_report(WARNING, &why, "the checkpoint in this copy of qlog does not fit its logs, an older one is used");
 		if (status == QC_OK)
 			status = recover_state(worker, identity, recover, err);
+	}
+	if (status == QC_END ||
+		((status == QC_DAMAGED || status == QC_MISSING) && newest.code != QC_OK))
+	{
+		*err = newest;
+		return newest.code;
 	}
 	return status;
 }

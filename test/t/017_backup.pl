@@ -1,9 +1,11 @@
 # Base backups of a server whose queues come and go: what was acknowledged before the backup began is in the copy, the
-# checkpoint stays as it is while files are copied, and what cannot be rebuilt is refused.
+# checkpoint stays as it is while files are copied, and what cannot be rebuilt is refused.  What a transaction did with its
+# tables counts in the restored queue as well, also for messages that came to their place after the copy.
 
 use strict;
 use warnings;
 
+use File::Copy qw(copy);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -126,13 +128,13 @@ $node->backup('second');
 # While a backup runs
 # ------------------------------------------------------------------------------------------------
 
-# Load: rows with messages, messages alone, queues that come and go.
+# Load: rows with messages, larger than what usually travels in the WAL, messages alone, queues that come and go.
 my $script = "$PostgreSQL::Test::Utils::tmp_check/load.sql";
 open(my $fh, '>', $script) or die $!;
 print $fh q{
 begin;
 insert into t select 1000000 * (1 + :client_id) + nextval('numbers') returning n \gset
-select queue_push('joint', json_build_object('n', :n)::text);
+select queue_push('joint', json_build_object('n', :n, 'pad', repeat('x', 20000))::text);
 commit;
 select queue_push('alone', '1');
 select queue_push('brief ' || :client_id, '1');
@@ -188,6 +190,69 @@ eval { $load->finish };
 	$copy->kill9_everything;
 	$copy->start;
 	is(values_of($copy, 'kept'), join(',', 1 .. 13), 'work goes on in the copy, over a crash');
+	$copy->stop;
+}
+
+# ------------------------------------------------------------------------------------------------
+# Delivered late or again, and consumed with a row, in the WAL that is replayed over the copy
+# ------------------------------------------------------------------------------------------------
+
+$node->sql(q{create table done(id uuid primary key); select queue_create('late'); select queue_create('again')});
+$node->sql(q{select queue_push('again', i::text) from generate_series(1, 3) i});
+$node->sql(q{select queue_reject(lease_id) from queue_pop('again', 3)});
+
+# Nothing becomes due before the copy is there.
+my $timer = $node->sql(q{select pid from qlog_stat_workers where role = 'timer'});
+kill('STOP', $timer) or die $!;
+$node->sql(q{begin;
+	insert into t values (14);
+	select queue_push('late', i::text, deliver_at => clock_timestamp() + interval '1 ms') from generate_series(1, 3) i;
+	commit});
+$node->backup('fourth');
+kill('CONT', $timer) or die $!;
+$node->poll_sql(q{select ready = 3 from qlog_stat_queues where queue = 'late'});
+is($node->sql(q{select queue_redrive('again')}), 3, 'letters are redriven');
+foreach my $queue (qw(late again))
+{
+	is( $node->sql(qq{with taken as materialized (select * from queue_pop('$queue', 2)),
+		noted as (insert into done select message_id from taken)
+		select queue_ack(lease_id) from taken group by lease_id}),
+		2, "$queue: two are consumed with a row");
+}
+is($node->sql('select pg_switch_wal() is not null'), 't', 'a file of WAL ends');
+
+# The backup with the WAL of now behind it.
+sub copy_with_wal
+{
+	my ($name) = @_;
+	my $copy = QlogNode->new($name);
+
+	$copy->init_from_backup($node, 'fourth');
+	chmod 0700, $copy->qlog_dir or die $!;
+	copy($_, $copy->data_dir . '/pg_wal') or die $! foreach grep { m{/[0-9A-F]{24}$} } glob $node->data_dir . '/pg_wal/*';
+	$copy->start;
+	return $copy;
+}
+{
+	my $copy = copy_with_wal('copy_on');
+
+	is($copy->sql('select count(*) from done'), 4, 'the WAL behind the backup is replayed');
+	$copy->poll_sql(qq{select ready = 1 and leased + delayed + dead = 0 from qlog_stat_queues where queue = '$_'})
+	  foreach qw(late again);
+	is( $copy->sql(q{select string_agg(payload::text || (message_id in (select id from done)), ' ')
+		from (select * from queue_pop('late', 9) union all select * from queue_pop('again', 9)) taken}),
+		'3false 3false', 'what has a row is not delivered again, the others are');
+	$copy->stop;
+}
+
+# One that the WAL only refers to: the reason is told, and not what became of the older checkpoints.
+$node->sql(q{begin; insert into t values (15); select queue_push('late', to_json(repeat('x', 20000))::text); commit});
+{
+	my $copy = copy_with_wal('copy_beyond');
+	my ($rc, $out, $err) = $copy->psql('postgres', q{\set VERBOSITY verbose
+		select * from queue_peek('kept')});
+
+	like($err, qr/XX001.*too large for the WAL to carry/s, 'beyond a large one: refused');
 	$copy->stop;
 }
 $node->stop;
