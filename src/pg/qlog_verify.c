@@ -210,8 +210,8 @@ verify_file(QlogVerify *v, uint64 file)
 	qc_error_clear(&err);
 	status = qc_verify_file(&verify, &err);
 
-	/* The file may have been replaced while it was read: only what is there twice counts. */
-	if (status == QC_OK && v->nfindings > before)
+	/* The file may have been cut or replaced while it was read: only what is there twice counts. */
+	if (status == QC_SHORT || (status == QC_OK && v->nfindings > before))
 	{
 		v->nfindings = before;
 		if (!is_active(v->log, file))
