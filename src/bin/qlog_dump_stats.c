@@ -9,7 +9,7 @@ widen_time(DumpStats *stats, int64_t first, int64_t last)
 {
 	if (stats->first_seq == 0 || first < stats->first_time)
 		stats->first_time = first;
-	if (stats->first_seq == 0 || last >stats->last_time)
+	if (stats->first_seq == 0 || last > stats->last_time)
 		stats->last_time = last;
 }
 
@@ -18,7 +18,7 @@ widen_seq(DumpStats *stats, uint64_t first, uint64_t last)
 {
 	if (stats->first_seq == 0 || first < stats->first_seq)
 		stats->first_seq = first;
-	if (last >stats->last_seq)
+	if (last > stats->last_seq)
 		stats->last_seq = last;
 }
 

@@ -32,7 +32,7 @@ qc_cover_sort(QcCover *cover)
 		const QcCoverRange *next = &cover->ranges[i];
 
 		if (next->partition == last->partition && next->first <= last->end)
-			last	  ->end = next->end > last->end ? next->end : last->end;
+			last->end = next->end > last->end ? next->end : last->end;
 
 		else
 			cover->ranges[++kept] = *next;
@@ -46,9 +46,9 @@ qc_cover_add(QcCover *cover, uint64_t partition, uint64_t first, uint64_t end)
 	QcCoverRange *last = cover->n > 0 ? &cover->ranges[cover->n - 1] : NULL;
 
 	assert(first < end);
-	if (last !=NULL && last->partition == partition && last->end == first)
+	if (last != NULL && last->partition == partition && last->end == first)
 	{
-		last	  ->end = end;
+		last->end = end;
 
 		return true;
 	}

@@ -630,9 +630,9 @@ choose_run(Chosen *chosen, uint64_t partition, uint64_t first, uint64_t count, u
 		n = (uint32_t) count;
 	if (n == 0)
 		return 0;
-	if (last !=NULL && last->partition == partition && last->first + last->count == first &&
+	if (last != NULL && last->partition == partition && last->first + last->count == first &&
 		last->attempt == attempt)
-		last	  ->count += n;
+		last->count += n;
 
 	else if (chosen->nruns == chosen->max_runs)
 		return 0;

@@ -58,13 +58,13 @@ sort_entries(QcIdxEntry *entries, uint32_t count)
 {
 	for (uint32_t i = count / 2; i > 0; i--)
 		sift_down(entries, i - 1, count);
-	for (uint32_t last = count; last >1; last --)
+	for (uint32_t last = count; last > 1; last--)
 	{
 		QcIdxEntry	largest = entries[0];
 
-		entries[0] = entries[last -1];
-		entries[last -1] = largest;
-		sift_down(entries, 0, last -1);
+		entries[0] = entries[last - 1];
+		entries[last - 1] = largest;
+		sift_down(entries, 0, last - 1);
 	}
 }
 

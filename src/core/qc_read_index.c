@@ -296,7 +296,7 @@ qc_read_entry_right(QcFiles *files, uint64_t log, uint64_t file, const QcIdxEntr
 static bool
 last_entry_right(const QcReadCache *cache, const Hop *hop, const QcReadIndex *index)
 {
-	QcIdxEntry last = {0};
+	QcIdxEntry	last = {0};
 
 	for (uint32_t i = 0; i < index->count; i++)
 	{

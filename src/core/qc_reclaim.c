@@ -237,7 +237,7 @@ note_look(QcReclaimPass *pass, QcFileSeen *known)
 {
 	const QcLook *look = &pass->look;
 	int64_t		now = qc_reclaim_clock(pass->r);
-	uint64_t last = 0;
+	uint64_t	last = 0;
 
 	if (known->looked_at == 0 || known->live_bytes != look->live_bytes)
 		known->died_at = now;

@@ -37,10 +37,10 @@ current_part(QcBundle *bundle, uint32_t log_index, uint64_t log, QcBundlePart **
 		last = &bundle->parts[bundle->nparts++];
 
 		memset(last, 0, sizeof(*last));
-		last	  ->log = log;
-		last	  ->log_index = log_index;
-		last	  ->record = bundle->nrecords;
-		last	  ->end = QC_KIND_PAD;
+		last->log = log;
+		last->log_index = log_index;
+		last->record = bundle->nrecords;
+		last->end = QC_KIND_PAD;
 	}
 	*part = last;
 
@@ -175,7 +175,7 @@ qc_epochs_learn(QcRecovery *rc, const QcEntry *entry, QcError *err)
 {
 	QcReader	r = entry->effects;
 	QcEffect	effect;
-	bool last;
+	bool		last;
 	QcStatus	status;
 
 	while ((status = qc_effect_get(&r, &effect, err)) == QC_OK)

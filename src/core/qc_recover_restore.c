@@ -354,11 +354,11 @@ QcStatus
 qc_recover_restore(QcRecovery *rc, QcError *err)
 {
 	Pieces		pieces = {0, 0, NULL, NULL};
-	uint64_t last;
+	uint64_t	last;
 	QcStatus	status = find_last(rc, &last, err);
 
 	assert(rc->r->st->seq + 1 == rc->r->end);
-	for (uint64_t seq = rc->r->end; seq <= last &&status == QC_OK; seq++)
+	for (uint64_t seq = rc->r->end; seq <= last && status == QC_OK; seq++)
 	{
 		const QcStashEntry *stashed = qc_recover_stashed(rc, seq);
 

@@ -62,7 +62,7 @@ static QcStatus
 add_epoch(QcRecovery *rc, const QcStashRecord *record, QcError *err)
 {
 	QcWalMark	mark;
-	bool last = false;
+	bool		last = false;
 	QcStatus	status = qc_wal_mark_decode(QC_WAL_EPOCH, record->body, record->body_len, &mark,
 											err);
 

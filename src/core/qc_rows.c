@@ -617,7 +617,7 @@ give_up_pass(QcState *st)
 			continue;
 		while ((last = qc_dirty_of(st, class, ref))->next != 0)
 			ref = last->next;
-		last	  ->next = st->dirty[class];
+		last->next = st->dirty[class];
 
 		st->dirty[class] = st->pass.rows[class];
 		st->pass.rows[class] = 0;

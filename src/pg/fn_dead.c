@@ -380,10 +380,10 @@ add_letter(Removal *removal, const Letter *letter)
 {
 	QcRedriveItem *last = removal->nranges == 0 ? NULL : &removal->ranges[removal->nranges - 1];
 
-	if (last !=NULL && last->first + last->count == letter->spot.position &&
+	if (last != NULL && last->first + last->count == letter->spot.position &&
 		last->count < PG_UINT32_MAX)
 	{
-		last	  ->count++;
+		last->count++;
 
 		return;
 	}

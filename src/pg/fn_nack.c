@@ -151,7 +151,7 @@ note_deaths(Answer *answer, const QlogLease *lease)
 {
 	QcQueue    *queue = qc_queue_by_id(qlog_state, lease->queue.id);
 	QcGroup    *group = queue == NULL ? NULL : qc_group_by_id(qlog_state, queue, lease->group);
-	uint64 last = 0;
+	uint64		last = 0;
 
 	if (group == NULL)
 		return;
@@ -161,7 +161,7 @@ note_deaths(Answer *answer, const QlogLease *lease)
 	{
 		const QlogSpot *spot = &lease->spots[i];
 		QcPartition *partition = qc_partition_by_id(qlog_state, spot->partition);
-		bool		behind = spot->partition == last &&is_ordered(answer, lease, last);
+		bool		behind = spot->partition == last && is_ordered(answer, lease, last);
 		QcRef		hint = 0;
 
 		last = spot->partition;

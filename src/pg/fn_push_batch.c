@@ -266,7 +266,7 @@ push_elements(const QlogTarget *target, const char *p, const char *end, QlogPayl
 		last = json_element_end(p, end);
 
 		payload.data = p;
-		payload.len = last -p;
+		payload.len = last - p;
 
 		while (payload.len > 0 && json_space(p[payload.len - 1]))
 			payload.len--;
@@ -280,9 +280,9 @@ push_elements(const QlogTarget *target, const char *p, const char *end, QlogPayl
 			ids = repalloc_huge(ids, offsetof(Ids, ids) + max * sizeof(pg_uuid_t));
 		}
 		qlog_push(target, &payload, ids->ids[ids->n++].data);
-		if (last >=end || *last == ']')
+		if (last >= end || *last == ']')
 			return ids;
-		p = last   +1;
+		p = last + 1;
 	}
 }
 

@@ -13,7 +13,6 @@
 
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "storage/procarray.h"
 #include "storage/s_lock.h"
 
 #include "qlog_commit.h"
@@ -193,11 +192,15 @@ lead(uint64 seq, QlogFlushWork *work)
 	qc_ring_publish(qlog_ring, synced);
 }
 
-/* Give others the time to join, as CommitDelay does for the WAL. */
+/*
+ * Give others the time to join, as CommitDelay does for the WAL.  Who commits to queues alone has no xid, so that
+ * PostgreSQL's count of active backends does not see it.
+ */
 static void
 delay_commit(void)
 {
-	if (qlog_commit_delay > 0 && enableFsync && MinimumActiveBackends(qlog_commit_siblings))
+	if (qlog_commit_delay > 0 && enableFsync &&
+		qlog_leader_others() >= (uint32) qlog_commit_siblings)
 		pg_usleep(qlog_commit_delay);
 }
 

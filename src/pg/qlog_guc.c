@@ -131,7 +131,7 @@ static const IntSetting ints[] = {
 	&qlog_checkpoint_timeout, 10, 3600 * 1000, PGC_SIGHUP, GUC_UNIT_MS},
 	{"qlog.commit_delay", "Microseconds that a commit waits for others before it syncs the log.",
 	&qlog_commit_delay, 0, 100000, PGC_SUSET, 0},
-	{"qlog.commit_siblings", "Number of other open transactions without which qlog.commit_delay is not used.",
+	{"qlog.commit_siblings", "Number of other sessions that commit at the same time without which qlog.commit_delay is not used.",
 	&qlog_commit_siblings, 0, 1000, PGC_USERSET, 0},
 	{"qlog.compression_level", "zstd level for messages of queues that name none; 0 stores them as they are.",
 	&qlog_compression_level, 0, 19, PGC_USERSET, 0},

@@ -141,6 +141,12 @@ entries_waiting(void)
 	return *(volatile uint64 *) &qlog_state->seq - qc_ring_durable(qlog_ring);
 }
 
+uint32
+qlog_leader_others(void)
+{
+	return list->party > 0 ? list->party - 1 : 0;
+}
+
 /* The wait paid when the group grew by at least twice the share of a sync that it took; else do without it for a while. */
 static void
 judge_gathering(uint64 before, uint64 after, int64 us)
@@ -158,7 +164,7 @@ qlog_leader_gather(void)
 	int64		us = 0;
 	uint64		before = entries_waiting();
 	uint64		now = before;
-	uint64 last = 0;
+	uint64		last = 0;
 	int64		start;
 
 	if (list->skip > 0)
@@ -166,7 +172,7 @@ qlog_leader_gather(void)
 	else if (now > 0 && now < list->party && limit >= GATHER_STEP_US)
 	{
 		start = qlog_monotonic();
-		while (now < list->party && now > last &&us < limit)
+		while (now < list->party && now > last && us < limit)
 		{
 			pg_usleep(GATHER_STEP_US);
 			last = now;
@@ -222,7 +228,7 @@ put_back(uint32 first)
 
 	do
 	{
-		last	  ->next = word & ~LEADING;
+		last->next = word & ~LEADING;
 	} while (!pg_atomic_compare_exchange_u32(&list->word, &word, first | LEADING));
 }
 

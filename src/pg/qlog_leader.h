@@ -36,6 +36,9 @@ typedef struct QlogFlushWork
  */
 extern QlogFlushRole qlog_leader_join(uint64 seq, QcRef open);
 
+/* How many others were committing when the last leader ended.  Who leads. */
+extern uint32 qlog_leader_others(void);
+
 /*
  * Before it writes and syncs, the leader waits a moment for those who were awake or listed when the last leader ended and have
  * nothing filled yet, while they come one after the other, if a sync takes so long that this pays.  Otherwise clients fall

@@ -55,8 +55,8 @@ next_instant(void)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	instant = (int64) now.tv_sec * 1000000000 + now.tv_nsec;
-	if (instant < last +STEP_NS)
-		instant = last +STEP_NS;
+	if (instant < last + STEP_NS)
+		instant = last + STEP_NS;
 	last = instant;
 
 	return instant;

@@ -358,7 +358,7 @@ qlog_retention_main(Datum arg)
 	bool		aged = true;
 	uint64		seen = 0;		/* newest entry before the last pass but one that found any */
 	int			quiet = 0;		/* passes since then */
-	int64 last = 0;
+	int64		last = 0;
 
 	while (!qlog_worker_shutdown())
 	{
@@ -379,7 +379,7 @@ qlog_retention_main(Datum arg)
 		seen = seq;
 		if (qlog_worker_shutdown())
 			continue;
-		if (quiet > 1 && !aged && qlog_monotonic() - last <QUIET_US)
+		if (quiet > 1 && !aged && qlog_monotonic() - last < QUIET_US)
 		{
 			worker->passes++;
 			continue;

@@ -96,10 +96,10 @@ sum_up(Count *count, const Record *record)
 	FileSum    *last = count->nfiles == 0 ? NULL : &count->files[count->nfiles - 1];
 
 	count->total += record->size;
-	if (last !=NULL && last->file == record->file)
+	if (last != NULL && last->file == record->file)
 	{
-		last	  ->bytes += record->size;
-		last	  ->messages += record->count;
+		last->bytes += record->size;
+		last->messages += record->count;
 
 		return;
 	}

@@ -32,7 +32,7 @@
 #define SEGMENTS		4		/* ... and at least so many segments, make one due early */
 
 /* What this process knows of the last snapshot. */
-static struct
+typedef struct Taken
 {
 	bool		known;			/* the rest is set */
 	uint64		seq;			/* newest one, 0 = there is none */
@@ -41,7 +41,9 @@ static struct
 	uint64		size;
 	uint64		log_bytes;		/* of the counter, then */
 	bool		failed;
-} last;
+} Taken;
+
+static Taken last;
 
 /* Buffer and position of one that is being written. */
 static QcSnapshotWriter *writer;
@@ -103,11 +105,11 @@ look_around(void)
 
 	if (last.known)
 		return;
-	last.		known = true;
-	last.		at = qlog_monotonic();
+	last.known = true;
+	last.at = qlog_monotonic();
 
 	if (qc_snapshot_list(qlog_io(), seqs, &n, &err) == QC_OK && n > 0)
-		last.		seq = seqs[0];
+		last.seq = seqs[0];
 }
 
 void
@@ -140,7 +142,7 @@ log_bytes(uint64 *mark)
 static int64
 due_in(void)
 {
-	int64		since = (qlog_monotonic() - last.at) /1000;
+	int64		since = (qlog_monotonic() - last.at) / 1000;
 	int64		cost = COST_FACTOR * last.us / 1000;
 	int64		interval = (int64) qlog_snapshot_interval * 1000;
 	uint64		mark;
@@ -251,11 +253,11 @@ answer(uint32 asked)
 static void
 note_taken(uint64 mark, uint64 bytes, int64 began)
 {
-	last.		seq = mark;
-	last.		at = qlog_monotonic();
-	last.		us = last.at - began;
-	last.		size = writer->head.length;
-	last.		log_bytes = bytes;
+	last.seq = mark;
+	last.at = qlog_monotonic();
+	last.us = last.at - began;
+	last.size = writer->head.length;
+	last.log_bytes = bytes;
 
 	pg_atomic_write_u32(&qlog_shared->snapshot_wish, 0);
 }
@@ -286,8 +288,8 @@ qlog_snapshot_take(QlogWorker *worker, QsStore *store)
 	if (status != QC_OK)
 	{
 		/* while a base backup runs, or after a failure: again in a while */
-		last.		at = qlog_monotonic();
-		last.		failed = true;
+		last.at = qlog_monotonic();
+		last.failed = true;
 
 		if (status != QC_BUSY)
 			qlog_checkpoint_failed(worker, &err, "could not take a snapshot");
@@ -295,7 +297,7 @@ qlog_snapshot_take(QlogWorker *worker, QsStore *store)
 	}
 	if (last.failed)
 		qlog_worker_error(worker, NULL, NULL);
-	last.		failed = false;
+	last.failed = false;
 
 	answer(asked);
 }

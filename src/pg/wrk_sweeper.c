@@ -347,7 +347,7 @@ sweep(QlogWorker *worker)
 {
 	static Missing missing[2];
 	static Missing found;
-	static int last = 0;
+	static int	last = 0;
 	int64		began = qlog_monotonic();
 
 	scan(&missing[1 - last]);

@@ -46,7 +46,7 @@ sub own_types
 	{
 		my $text = slurp($file);
 		$text =~ s{/\*.*?\*/}{}gs;
-		$found{$1} = 1 while $text =~ /^\}\s*(\w+);/gm;
+		$found{$1} = 1 while $text =~ /^typedef\s+(?:struct|union|enum)\b[^;{]*\{.*?^\}\s*(\w+);/gms;
 		$found{$1} = 1 while $text =~ /^typedef\s[^;{]*?\(\*\s*(\w+)\)\s*\(/gm;
 		$found{$1} = 1 while $text =~ /^typedef\s[^;{(]*?(\w+);/gm;
 	}

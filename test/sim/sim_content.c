@@ -176,7 +176,7 @@ sim_content_resize(SimContent *content, uint64_t size)
 void
 sim_content_share(SimContent *to, const SimContent *from, uint64_t position, uint64_t len)
 {
-	size_t last;
+	size_t		last;
 
 	if (len == 0)
 		return;

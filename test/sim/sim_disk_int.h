@@ -60,7 +60,7 @@ typedef struct SimInode
 	bool		is_directory;
 	bool		linked;			/* has a current name */
 	uint32_t	handles;
-	char last[	SIM_NAME_MAX];	/* latest name, for the trace */
+	char		last[SIM_NAME_MAX]; /* latest name, for the trace */
 
 	/* a file */
 	SimContent	current;

@@ -26,7 +26,7 @@ sub pushed_by
 	my @runs;
 
 	open(my $fh, '>', $script) or die $!;
-	print $fh "set qlog.commit_delay = $delay; set qlog.commit_siblings = 0;\n", "select queue_push('q', '1');\n" x $commits;
+	print $fh "set qlog.commit_delay = $delay;\n", "select queue_push('q', '1');\n" x $commits;
 	close $fh;
 	push @runs, IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-v', 'ON_ERROR_STOP=1', '-f', $script ],
 		'<', \undef, '>', '/dev/null', '2>', \my $err)

@@ -835,7 +835,7 @@ int
 main(int argc, char **argv)
 {
 	uint32_t	first = argc > 1 ? (uint32_t) strtoul(argv[1], NULL, 10) : 1;
-	uint32_t last = argc > 2 ? (uint32_t) strtoul(argv[2], NULL, 10) :
+	uint32_t	last = argc > 2 ? (uint32_t) strtoul(argv[2], NULL, 10) :
 		argc > 1 ? first : SEEDS;
 
 	for (uint32_t i = first; i <= last; i++)

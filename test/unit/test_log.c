@@ -144,7 +144,7 @@ test_promises_are_kept(void)
 		uint64_t	random = seed;
 		Promise		promises[PROMISES] = {{0, 0}};
 		uint64_t	largest = SMALL / (2 + seed / 3 % 5);
-		QcPlace last = {1, QC_FILE_HEADER_SIZE, false};
+		QcPlace		last = {1, QC_FILE_HEADER_SIZE, false};
 		uint64_t	last_size = 0;
 
 		begin(seed);

@@ -794,7 +794,7 @@ int
 main(int argc, char **argv)
 {
 	uint64_t	first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	uint64_t last = argc > 2 ? strtoull(argv[2], NULL, 10) : first + SEEDS - 1;
+	uint64_t	last = argc > 2 ? strtoull(argv[2], NULL, 10) : first + SEEDS - 1;
 
 	for (uint64_t seed = first; seed <= last; seed++)
 	{

@@ -212,7 +212,7 @@ typedef struct Lost
 {
 	uint32_t	n;
 	uint64_t	first;
-	uint64_t last;
+	uint64_t	last;
 } Lost;
 
 static void
