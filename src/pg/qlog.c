@@ -43,6 +43,7 @@ _PG_init(void)
 	/* pg_upgrade starts both clusters without anybody to serve. */
 	if (IsBinaryUpgrade)
 		return;
+	qlog_worker_room();
 	qlog_checkpointer_register();
 	qlog_guards_register();
 	qlog_timer_register();

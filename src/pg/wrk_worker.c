@@ -20,6 +20,16 @@
 #include "qlog_gone.h"
 
 #define RESTART_SECONDS 1
+#define SERVER_WORKERS	8		/* PostgreSQL's default of max_worker_processes */
+
+void
+qlog_worker_room(void)
+{
+	char		number[12];
+
+	snprintf(number, sizeof(number), "%d", SERVER_WORKERS + QLOG_WORKER_COUNT);
+	SetConfigOption("max_worker_processes", number, PGC_POSTMASTER, PGC_S_DYNAMIC_DEFAULT);
+}
 
 void
 qlog_worker_register(QlogWorkerKind kind, const char *name, const char *function)

@@ -10,6 +10,12 @@
 
 #include "qlog_shmem.h"
 
+/*
+ * Raise the default of max_worker_processes by as many as there are of ours, so that parallel queries and others keep
+ * theirs.  What the configuration says stays.  In _PG_init, when PostgreSQL lets libraries change such settings.
+ */
+extern void qlog_worker_room(void);
+
 /* Register a worker whose main function in this library is `function`. */
 extern void qlog_worker_register(QlogWorkerKind kind, const char *name, const char *function);
 

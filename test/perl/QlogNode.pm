@@ -61,7 +61,6 @@ qlog.disk_high_pct = 100
 qlog.disk_reserve = 1MB
 fsync = on
 restart_after_crash = on
-max_worker_processes = 16
 max_prepared_transactions = 10
 qlog.retention_naptime = '1d'
 });

@@ -46,6 +46,14 @@ sub digests
 my $node = QlogNode->started('main');
 $node->sql("select queue_create('q'); select queue_push('q', '1'); select queue_push('q', '2', 'p')");
 
+# The default of max_worker_processes grows by qlog's own, which all run; what is configured stays.
+is($node->sql('show max_worker_processes'), '16', 'room for the workers');
+$node->poll_sql('select count(pid) = 8 from qlog_stat_workers');
+is($node->sql('select count(pid) from qlog_stat_workers'), '8', 'all of them run');
+$node->append_conf('postgresql.conf', "max_worker_processes = 12\n");
+$node->restart;
+is($node->sql('show max_worker_processes'), '12', 'what is configured counts');
+
 # An untouched directory: start and stop change no byte in logs or store.
 $node->sql('select pg_sleep(1.5)');
 $node->stop;
