@@ -258,9 +258,12 @@ copy_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcError *
 
 		copies[i].file = 0;
 		if (!is_below(pass, file, moment))
+		{
 			postpone(pass, file->log);
-		else if (!qc_reclaim_goes_on(pass, "copying", i, pass->partly.n) ||
-				 qc_reclaim_look(pass, file->log, file->file, err) != QC_OK)
+			continue;
+		}
+		if (!qc_reclaim_goes_on(pass, "copying", i, pass->partly.n) ||
+			qc_reclaim_look(pass, file->log, file->file, err) != QC_OK)
 			continue;
 		tell_step(r, "copying");
 		status = qc_rewrite_copy(&copies[i], &pass->look, may_copy, pass, err);

@@ -32,10 +32,17 @@ cmp_ok($closed, '>=', 8, 'many files are closed');
 
 sub index_path { return sprintf('%s/r%08d.qidx', $node->log_dir($log), $_[0]) }
 
-# Every closed file has its index.
+# Every closed file gets its index.
 sub all_indexed
 {
-	return $node->poll_sql("select count(*) filter (where records is null) = 0 from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'closed'");
+	return $node->wait_until(
+		sub {
+			my @files = sort glob $node->log_dir($log) . '/r*.qlog';
+			my ($newest) = $node->sql("select max(file) from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'active'") =~ m{(r\d+)\.qlog$};
+
+			return !grep { my ($number) = m{(r\d+)\.qlog$}; $number lt $newest && !-e s/qlog$/qidx/r } @files;
+		},
+		'indexes of all closed files');
 }
 
 ok(all_indexed(), 'closed files get an index');

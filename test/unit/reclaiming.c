@@ -53,8 +53,12 @@ stored(void *context, uint64_t stamp)
 static uint64_t
 floor_now(void *context)
 {
+	uint64_t	floor = rec.snapshot < run.st->checkpoint_seq ? rec.snapshot : run.st->checkpoint_seq;
+
 	(void) context;
-	return rec.snapshot < run.st->checkpoint_seq ? rec.snapshot : run.st->checkpoint_seq;
+	if (rec.snapshot_asked > 0 && --rec.snapshot_asked == 0)
+		rec.snapshot = UINT64_MAX;
+	return floor;
 }
 
 static QcStatus
@@ -99,6 +103,7 @@ changed(void *context, uint64_t log, uint64_t file)
 	qc_files_forget(&hand.files, log, file);
 	qc_read_forget(&run.cache, log, file);
 	rec.nchanged++;
+	rec.changed |= log == 1 ? UINT32_C(1) << file : 0;
 }
 
 static void

@@ -19,9 +19,11 @@ typedef struct Reclaiming
 	QcError		err;
 	int64_t		monotonic;
 	uint64_t	snapshot;		/* mark of a snapshot that is kept; UINT64_MAX = none */
+	int			snapshot_asked; /* the snapshot goes after so many questions; 0 = it stays */
 	bool		backup;			/* a base backup runs */
 	bool		no_checkpoint;	/* none can be stored */
 	int			nchanged;
+	uint32_t	changed;		/* of log 1: bit 1 << file */
 	int			nreported;
 	QcError		reported;		/* the last one */
 	int			locked;			/* the state lock is held */

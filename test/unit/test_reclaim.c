@@ -171,6 +171,10 @@ test_snapshot(void)
 	CHECK_U64(rec.report.deleted, 0);
 	CHECK(rec.report.held > 0);
 	CHECK(rec.report.more);
+	CHECK_U64(rec.report.rewritten, 0);
+	CHECK_U64(rec.nreported, 0);
+	for (uint64_t file = 1; file <= 5; file++)
+		CHECK_U64(reclaiming_size(1, file, "qlog.tmp"), GONE);
 	rec.snapshot = 15;
 	CHECK_U64(reclaiming_pass(), QC_OK);
 	CHECK_U64(reclaiming_size(1, 1, "qlog"), GONE);
@@ -179,6 +183,27 @@ test_snapshot(void)
 	rec.snapshot = UINT64_MAX;
 	CHECK_U64(reclaiming_pass(), QC_OK);
 	expect_reclaimed();
+	reclaiming_end();
+}
+
+/* A snapshot goes in the middle of a pass, when what it held was not looked at for copying: no other file is taken for it. */
+static void
+test_snapshot_goes(void)
+{
+	uint32_t	rewritten;
+
+	reclaiming_begin();
+	rec.snapshot = 14;
+	rec.snapshot_asked = 1;
+	CHECK_U64(reclaiming_pass(), QC_OK);
+	rewritten = rec.report.rewritten;
+	rec.monotonic += rec.r.again_us;
+	CHECK_U64(reclaiming_pass(), QC_OK);
+	CHECK_U64(rewritten + rec.report.rewritten, 1);
+	CHECK_U64(rec.changed, 1 << 1 | 1 << 2 | 1 << 3);
+	CHECK_U64(rec.nreported, 0);
+	expect_reclaimed();
+	reclaiming_expect_messages();
 	reclaiming_end();
 }
 
@@ -515,6 +540,7 @@ main(void)
 	UNIT_RUN(test_no_checkpoint);
 	UNIT_RUN(test_backup);
 	UNIT_RUN(test_snapshot);
+	UNIT_RUN(test_snapshot_goes);
 	UNIT_RUN(test_keep_old);
 	UNIT_RUN(test_bad_file);
 	UNIT_RUN(test_bad_record);
