@@ -43,7 +43,7 @@ cmp_ok($alone, '>=', 50, "one client has a sync for each commit ($alone for 50)"
 is($node->sql("select ready from qlog_stat_queues where queue = 'q'"), '1650', 'all of it is there');
 cmp_ok($node->sql('select group_size_max from qlog_stat_log'), '>', 1, 'the view shows groups');
 
-# A larger segment: files that are closed stay as they are, the next ones are larger. A smaller one again.
+# A larger segment: files that are closed stay as they are, but for the zeros that they give back; the next ones are larger. A smaller one again.
 my $n = 0;
 
 sub fill
@@ -71,7 +71,7 @@ $node->append_conf('postgresql.conf', "qlog.segment_size = '3MB'\n");
 $node->restart;
 fill(60);
 my @large = sizes();
-is_deeply([ @large[0 .. $#small - 1] ], [ @small[0 .. $#small - 1] ], 'closed files keep their size');
+is((grep { $large[$_] > $small[$_] } 0 .. $#small - 1), 0, 'closed files do not grow');
 cmp_ok($large[-2], '>', 1048576, 'later ones are larger');
 is((grep { $_ > 3 * 1048576 } @large), 0, 'within the new size');
 $node->append_conf('postgresql.conf', "qlog.segment_size = '1MB'\n");
