@@ -265,6 +265,13 @@ copy_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcError *
 		if (!qc_reclaim_goes_on(pass, "copying", i, pass->partly.n) ||
 			qc_reclaim_look(pass, file->log, file->file, err) != QC_OK)
 			continue;
+
+		/* Its last messages have gone meanwhile: it is removed instead. */
+		if (pass->look.live_records == 0)
+		{
+			postpone(pass, file->log);
+			continue;
+		}
 		tell_step(r, "copying");
 		status = qc_rewrite_copy(&copies[i], &pass->look, may_copy, pass, err);
 		tell_step(r, "copied");

@@ -61,7 +61,7 @@ is($rc, 0, 'following a queue under load') or diag $errors;
 is(scalar(() = $text =~ /^record /mg), 500, 'as many records as asked for');
 $load->signal('INT');
 eval { $load->finish };
-is($node->sql('select count(*) from qlog_verify(deep => true)'), '0', 'nor in the end');
+is($node->sql("select coalesce(string_agg(v::text, ' '), 'nothing') from qlog_verify(deep => true) v"), 'nothing', 'nor in the end');
 
 # Files and entries were taken away, but none that a start from the older snapshot needs.
 my $state = q{select queue, pushed, acked, ready + leased + waiting, dead, delayed from qlog_stat_queues order by queue};
@@ -75,7 +75,7 @@ foreach my $what ('the newest snapshot', 'the older one')
 	unlink pop @snapshots if $what eq 'the older one' && @snapshots > 1;
 	$node->start;
 	is($node->sql($state), $before, "begun with $what: the state is as it was");
-	is($node->sql('select count(*) from qlog_verify(deep => true)'), '0', "begun with $what: nothing is missing");
+	is($node->sql("select coalesce(string_agg(v::text, ' '), 'nothing') from qlog_verify(deep => true) v"), 'nothing', "begun with $what: nothing is missing");
 	$node->stop;
 }
 ($rc, $text, $errors) = $node->qlog_dump('--verify');

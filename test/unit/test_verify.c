@@ -189,8 +189,11 @@ static void
 test_ends_early(void)
 {
 	static uint8_t zeros[HAND_ALLOCATED];
+	uint8_t		header[QC_FILE_HEADER_SIZE];
 
 	begin();
+	qc_file_header_encode(header, &(QcFileHeader) {.file_id = 1, .first_seq = 3});
+	hand_write(&hand, 1, 1, 0, header, sizeof(header));
 	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
 	hand_write(&hand, 1, 1, places[15], zeros, HAND_ALLOCATED - places[15]);
 	verify(1, 0);
@@ -205,6 +208,21 @@ test_ends_early(void)
 	verify(1, 0);
 	CHECK_U64(nfindings, 1);
 	CHECK_STR(findings[0].text, "closed file holds no record");
+	end();
+}
+
+/* A file that was created ahead and passed over has nothing in it. */
+static void
+test_passed_over(void)
+{
+	QcFileHeader header = {.file_id = 1, .first_seq = QC_FIRST_SEQ_AHEAD};
+	static uint8_t bytes[HAND_ALLOCATED];
+
+	begin();
+	qc_file_header_encode(bytes, &header);
+	hand_write(&hand, 1, 1, 0, bytes, sizeof(bytes));
+	verify(1, 0);
+	CHECK_U64(nfindings, 0);
 	end();
 }
 
@@ -371,6 +389,7 @@ main(void)
 	UNIT_RUN(test_every_byte);
 	UNIT_RUN(test_places);
 	UNIT_RUN(test_ends_early);
+	UNIT_RUN(test_passed_over);
 	UNIT_RUN(test_what_was_lost);
 	UNIT_RUN(test_foreign);
 	UNIT_RUN(test_mend);
