@@ -365,10 +365,14 @@ wait_stored(QcReclaimPass *pass, Moment *moment)
 	QcReclaim  *r = pass->r;
 
 	*moment = take_moment(r);
-	if (pass->stopped || (!QC_MUTATED(QC_MUTANT_RECLAIM_EARLY) &&
-						  !r->hooks.stored(r->hooks.context, moment->stamp)))
+	if (pass->stopped)
 		return false;
-	moment->floor = r->hooks.floor(r->hooks.context);
+	if (QC_MUTATED(QC_MUTANT_RECLAIM_EARLY))
+		moment->floor = moment->seq;
+	else if (!r->hooks.stored(r->hooks.context, moment->stamp))
+		return false;
+	else
+		moment->floor = r->hooks.floor(r->hooks.context);
 	tell_step(r, "stored");
 	return true;
 }
