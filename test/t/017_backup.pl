@@ -128,7 +128,7 @@ $node->backup('second');
 # While a backup runs
 # ------------------------------------------------------------------------------------------------
 
-# Load: rows with messages, larger than what usually travels in the WAL, messages alone, queues that come and go.
+# Load, of a limited rate, since the copy recovers as many logs as queues come meanwhile: rows with messages, larger than what usually travels in the WAL, messages alone, queues that come and go.
 my $script = "$PostgreSQL::Test::Utils::tmp_check/load.sql";
 open(my $fh, '>', $script) or die $!;
 print $fh q{
@@ -142,7 +142,7 @@ select queue_drop('brief ' || :client_id);
 };
 close $fh;
 $node->sql(q{create sequence numbers; select queue_create('joint'); select queue_create('alone')});
-my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 3, '-T', 600, '-f', $script, $node->connstr('postgres') ],
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 3, '-T', 600, '--rate', 50, '-f', $script, $node->connstr('postgres') ],
 	'<', \undef, '>', \my $load_out, '2>', \my $load_err);
 $node->poll_sql(q{select acked + ready > 20 from qlog_stat_queues where queue = 'alone'});
 
@@ -177,6 +177,7 @@ eval { $load->finish };
 	my $copy = copy_of('third');
 	my ($alone, $rows) = split / /, $before;
 
+	$copy->append_conf('postgresql.conf', "qlog.recovery_wait = '120s'\n");
 	$copy->start;
 	cmp_ok($copy->sql(q{select pushed from qlog_stat_queues where queue = 'alone'}), '>=', $alone,
 		'a copy taken under load: what was pushed before it is there');
