@@ -16,7 +16,7 @@ sub device { return (stat $_[0])[0] }
 
 my $base = PostgreSQL::Test::Utils::tempdir();
 my $other = -d '/dev/shm' && -w '/dev/shm' && device('/dev/shm') != device($base)
-  ? File::Temp::tempdir('qlog-sites.XXXXXX', DIR => '/dev/shm', CLEANUP => 1) : $base;
+  ? File::Temp::tempdir(DIR => '/dev/shm', CLEANUP => 1) : $base;
 my ($journal, $checkpoint) = ("$other/journal", "$other/checkpoint");
 
 note $other eq $base ? 'there is no other device here' : 'the sites are on another device than the data directory';
