@@ -409,7 +409,10 @@ sim_oracle_happens(SimOracle *o, uint32_t number)
 	if (change->kind == SIM_PURGE)
 		purge_happens(o, number);
 	else if (change->kind == SIM_UNSUBSCRIBE)
+	{
 		group->there = false;
+		group->dropped_at = o->clock;
+	}
 	else
 	{
 		if (change->kind == SIM_SUBSCRIBE)
@@ -561,6 +564,7 @@ sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, uint64_t moment
 	for (uint32_t i = 0; i < n; i++)
 	{
 		SimMessage *m;
+		const SimGroup *group;
 
 		out[i] = find_shown(o, &seen[i]);
 		if (out[i] == SIM_NONE)
@@ -568,9 +572,10 @@ sim_oracle_popped(SimOracle *o, const SimSeen *seen, uint32_t n, uint64_t moment
 		m = &o->messages[out[i]];
 		m->position = seen[i].position;
 		m->at = seen[i].at;
+		group = &queue_of_message(o, m)->groups[seen[i].group];
 
-		/* The group has been sought meanwhile: the lease has ended. */
-		if (queue_of_message(o, m)->groups[seen[i].group].placed_at[m->partition] > moment)
+		/* The group has been sought or dropped meanwhile: the lease has ended. */
+		if (group->placed_at[m->partition] > moment || group->dropped_at > moment)
 			continue;
 		if (!judge_delivery(o, m, &seen[i], moment, now))
 			return false;

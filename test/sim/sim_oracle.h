@@ -146,6 +146,7 @@ typedef struct SimGroup
 	uint64_t	since;			/* when it came to be */
 	uint32_t	placed[SIM_PARTITIONS_MAX]; /* change that placed it in a partition */
 	uint64_t	placed_at[SIM_PARTITIONS_MAX];
+	uint64_t	dropped_at;		/* the last time */
 } SimGroup;
 
 typedef struct SimQueue
