@@ -12,6 +12,7 @@
 
 #include "qc_entry.h"
 #include "qc_frame.h"
+#include "qc_search.h"
 
 const char *
 dump_kind_name(QcKind kind)
@@ -238,21 +239,14 @@ print_header(DumpRow *row, uint64_t position, const QcRecord *record)
 static bool
 wants_partition(const DumpOptions *options, uint64_t partition)
 {
-	uint32_t	low = 0;
-	uint32_t	high = options->npartitions;
+	uint32_t	at;
 
 	if (options->one_partition && partition != options->partition)
 		return false;
-	while (options->one_queue && low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (options->partitions[middle] < partition)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return !options->one_queue || (low < options->npartitions && options->partitions[low] == partition);
+	if (!options->one_queue)
+		return true;
+	at = qc_lower_bound(options->partitions, options->npartitions, sizeof(uint64_t), 0, partition);
+	return at < options->npartitions && options->partitions[at] == partition;
 }
 
 /* Does an effect of the entry name a partition that is wanted, or the queue, in any of its fields or items of that name? */

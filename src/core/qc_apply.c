@@ -73,6 +73,14 @@ unknown_partition(const QcState *st, const QcApply *apply, uint64_t id, QcError 
 	return qc_error_set(err, QC_DAMAGED, "unknown partition %llu", (unsigned long long) id);
 }
 
+/* The partition of an item; QC_OK and NULL: pass over it. */
+static QcStatus
+item_partition(QcState *st, const QcApply *apply, uint64_t id, QcPartition **partition, QcError *err)
+{
+	*partition = qc_partition_by_id(st, id);
+	return *partition != NULL ? QC_OK : unknown_partition(st, apply, id, err);
+}
+
 static QcStatus
 apply_append(QcState *st, const QcApply *apply, const QcAppend *append, QcError *err)
 {
@@ -626,14 +634,11 @@ apply_watermark(QcState *st, const QcApply *apply, const QcEffect *effect, QcErr
 		QcStatus	status;
 
 		qc_effect_item(effect, i, &item);
-		partition = qc_partition_by_id(st, item.partition);
+		status = item_partition(st, apply, item.partition, &partition, err);
+		if (status != QC_OK)
+			return status;
 		if (partition == NULL)
-		{
-			status = unknown_partition(st, apply, item.partition, err);
-			if (status != QC_OK)
-				return status;
 			continue;
-		}
 		if (item.start > partition->next)
 			return qc_error_set(err, QC_DAMAGED, "partition %llu begins behind its end",
 								(unsigned long long) item.partition);
@@ -656,14 +661,11 @@ apply_gone(QcState *st, const QcApply *apply, const QcEffect *effect, QcError *e
 		QcStatus	status;
 
 		qc_effect_item(effect, i, &item);
-		partition = qc_partition_by_id(st, item.partition);
+		status = item_partition(st, apply, item.partition, &partition, err);
+		if (status != QC_OK)
+			return status;
 		if (partition == NULL)
-		{
-			status = unknown_partition(st, apply, item.partition, err);
-			if (status != QC_OK)
-				return status;
 			continue;
-		}
 		if (item.first > partition->next || item.count > partition->next - item.first)
 			return qc_error_set(err, QC_DAMAGED, "messages behind the end of partition %llu are removed",
 								(unsigned long long) item.partition);

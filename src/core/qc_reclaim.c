@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "qc_dir.h"
+#include "qc_search.h"
 
 #define LOGS_MAX	64			/* ids taken under one hold of the lock */
 #define LOG_AGAIN	10			/* a log in which nothing has died is looked through after so many
@@ -38,19 +39,7 @@ qc_reclaim_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError 
 static uint32_t
 log_index(const QcReclaim *r, uint64_t log)
 {
-	uint32_t	low = 0;
-	uint32_t	high = r->nlogs;
-
-	while (low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (r->logs[middle].log < log)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return QC_LOWER_BOUND(r->logs, r->nlogs, QcLogSeen, log, log);
 }
 
 QcLogSeen *
@@ -95,19 +84,7 @@ forget_log(QcReclaim *r, uint64_t log)
 static uint32_t
 file_index(const QcLogSeen *seen, uint64_t file)
 {
-	uint32_t	low = 0;
-	uint32_t	high = seen->nfiles;
-
-	while (low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (seen->files[middle].file < file)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return QC_LOWER_BOUND(seen->files, seen->nfiles, QcFileSeen, file, file);
 }
 
 QcStatus

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_search.h"
+
 #define TICKS	256				/* steps between two questions whether to go on */
 
 QcStatus
@@ -37,19 +39,7 @@ qc_recover_tick(QcRecovery *rc, const char *phase, uint64_t done, uint64_t total
 static uint32_t
 tail_index(const QcRecovery *rc, uint64_t log)
 {
-	uint32_t	low = 0;
-	uint32_t	high = rc->nlogs;
-
-	while (low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (rc->logs[middle].log < log)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return QC_LOWER_BOUND(rc->logs, rc->nlogs, QcLogTail, log, log);
 }
 
 QcLogTail *

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_search.h"
+
 /* ---- collecting ---- */
 
 void
@@ -258,18 +260,8 @@ next_live(QcBundle *bundle, uint32_t *i)
 static QcBundlePart *
 live_part(QcBundle *bundle, uint64_t log)
 {
-	uint32_t	low = 0;
-	uint32_t	high = bundle->nparts;
+	uint32_t	low = QC_LOWER_BOUND(bundle->parts, bundle->nparts, QcBundlePart, log, log);
 
-	while (low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (bundle->parts[middle].log < log)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	while (low < bundle->nparts && bundle->parts[low].log == log && bundle->parts[low].is_void)
 		low++;
 	return low < bundle->nparts && bundle->parts[low].log == log ? &bundle->parts[low] : NULL;

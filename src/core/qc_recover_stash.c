@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_search.h"
+
 static QcStatus
 damaged(QcStatus code, uint64_t position, const QcError *why, QcError *err)
 {
@@ -185,18 +187,8 @@ qc_recover_read_stash(QcRecovery *rc, QcError *err)
 const QcStashEntry *
 qc_recover_stashed(const QcRecovery *rc, uint64_t seq)
 {
-	uint32_t	low = 0;
-	uint32_t	high = rc->stash.count;
+	uint32_t	at = QC_LOWER_BOUND(rc->stash.entries, rc->stash.count, QcStashEntry, seq, seq);
 
-	while (low < high)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (rc->stash.entries[middle].seq < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < rc->stash.count && rc->stash.entries[low].seq == seq ?
-		&rc->stash.entries[low] : NULL;
+	return at < rc->stash.count && rc->stash.entries[at].seq == seq ?
+		&rc->stash.entries[at] : NULL;
 }
