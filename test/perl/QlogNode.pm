@@ -320,4 +320,89 @@ sub qlog_dump
 	return ($? >> 8, $out, $err);
 }
 
+# ------------------------------------------------------------------------------------------------
+# Stopping, faults, damage
+# ------------------------------------------------------------------------------------------------
+
+# Starts a session that runs SQL and stops at the point; returns its handle when it has reached it.
+sub stop_at
+{
+	my ($self, $point, $sql) = @_;
+	my ($out, $err) = ('', '');
+	my $mark = -s $self->logfile;
+	my $handle = IPC::Run::start(
+		[ 'psql', '-XAtq', '-d', $self->connstr('postgres'), '-c', "set qlog.debug_stop = '$point'", '-c', $sql ],
+		'<', \undef, '>', \$out, '2>', \$err);
+
+	$self->wait_until(sub { $self->log_contains("stopped at \"$point\"", $mark) }, "a session to reach $point");
+	return $handle;
+}
+
+# From now on files of the whole server fail like this ('' = they do not).
+sub fault
+{
+	my ($self, $fault) = @_;
+
+	$self->sql($fault eq '' ? 'alter system reset qlog.debug_fault' : "alter system set qlog.debug_fault = '$fault'");
+	$self->sql('select pg_reload_conf()');
+	$self->poll_sql('show qlog.debug_fault', $fault);
+	return;
+}
+
+# patch(FILE, POSITION, BYTES): writes over bytes of a file.
+sub patch
+{
+	my ($file, $position, $bytes) = @_;
+
+	open(my $fh, '+<:raw', $file) or die "$file: $!";
+	seek $fh, $position, 0;
+	print $fh $bytes;
+	close $fh;
+	return;
+}
+
+# The scrub worker looks through everything, from the beginning on.
+sub scrub
+{
+	my ($self) = @_;
+	my $passes = $self->sql("select passes from qlog_stat_workers where role = 'scrub'");
+
+	$self->sql("alter system set qlog.scrub_interval = '1s'");
+	$self->reload;
+	$self->poll_sql("select passes > $passes + 1 from qlog_stat_workers where role = 'scrub'");
+	$self->sql('alter system set qlog.scrub_interval = 0');
+	$self->reload;
+	return;
+}
+
+# ------------------------------------------------------------------------------------------------
+# How long it takes, as notes
+# ------------------------------------------------------------------------------------------------
+
+# Runs SQL and returns its output.
+sub timed
+{
+	my ($self, $what, $sql) = @_;
+	my $start = time;
+	my $out = $self->sql($sql, timeout => 1800);
+
+	note sprintf('%s: %.2f s', $what, time - $start);
+	return $out;
+}
+
+# Stops the server, or kills it ('kill'), and waits until it serves again.
+sub timed_restart
+{
+	my ($self, $how) = @_;
+	my $start;
+
+	$how eq 'kill' ? $self->kill9_everything : $self->stop;
+	$start = time;
+	$self->start;
+	$self->poll_sql('select count(*) >= 0 from qlog_stat_queues');
+	my @ready = slurp_file($self->logfile) =~ /qlog: ready after ([0-9.]+) ms/g;
+	note sprintf('start after %s: %.2f s, of which qlog %.0f ms', $how, time - $start, $ready[-1]);
+	return;
+}
+
 1;

@@ -22,20 +22,6 @@ sub messages
 		from queue_peek('q', batch => 1000000)});
 }
 
-# Starts a session that runs SQL and stops at the point; returns when it has reached it.
-sub stop_at
-{
-	my ($point, $sql) = @_;
-	my ($out, $err) = ('', '');
-	my $mark = -s $node->logfile;
-	my $handle = IPC::Run::start(
-		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "set qlog.debug_stop = '$point'", '-c', $sql ],
-		'<', \undef, '>', \$out, '2>', \$err);
-
-	$node->wait_until(sub { $node->log_contains("stopped at \"$point\"", $mark) }, "a session to reach $point");
-	return $handle;
-}
-
 sub joint_sql
 {
 	$number++;
@@ -50,7 +36,7 @@ foreach my $mode ('carried', 'referenced')
 		qw(after-reserve after-fill before-wal-insert after-wal-insert commit-event-before-settle))
 	{
 		$node->freeze('walwriter');
-		my $handle = stop_at($point, joint_sql());
+		my $handle = $node->stop_at($point, joint_sql());
 		my $stopped = $number;
 
 		$node->kill9_everything;
@@ -107,7 +93,7 @@ foreach my $phase (qw(recovery-replay recovery-restore recovery-decide recovery-
 
 	# Nobody else flushes our log meanwhile. A guard that is stopped keeps its flag.
 	$node->freeze($_) foreach 'qlog guard', 'qlog checkpointer', 'walwriter';
-	my $handle = stop_at('after-fill', q{select queue_push('q', '{"n": 0}')});
+	my $handle = $node->stop_at('after-fill', q{select queue_push('q', '{"n": 0}')});
 
 	$node->sql(joint_sql());
 	$node->kill9_everything;

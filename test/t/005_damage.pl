@@ -28,23 +28,12 @@ sub written_end
 	return length $bytes;
 }
 
-sub patch
-{
-	my ($file, $position, $bytes) = @_;
-
-	open(my $fh, '+<', $file) or die "$file: $!";
-	binmode $fh;
-	seek $fh, $position, 0;
-	print $fh $bytes;
-	close $fh;
-}
-
 sub flip
 {
 	my ($file, $position) = @_;
 	my $byte = substr slurp_file($file), $position, 1;
 
-	patch($file, $position, chr(ord($byte) ^ 0x40));
+	QlogNode::patch($file, $position, chr(ord($byte) ^ 0x40));
 }
 
 sub values_of
@@ -63,7 +52,7 @@ $node->sql("select queue_push('a', '1'); select queue_push('b', '1'); select que
 $node->kill9_everything;
 my $file = log_file($log{a});
 my $end = written_end($file);
-patch($file, $end + 1, "\x60\0\0\0garbage that is no record");
+QlogNode::patch($file, $end + 1, "\x60\0\0\0garbage that is no record");
 $node->start;
 is(values_of('a'), '1,2', 'torn tail: what was acknowledged is there');
 ok(glob("$file.cut.*") || glob(log_file($log{a}) . '.cut.*'), 'torn tail: the cut bytes are kept beside');
@@ -139,7 +128,7 @@ truncate $file, 40 or die $!;
 $node->start;
 isnt($node->psql('postgres', "select queue_push('b', '3')"), 0, 'short file: refused');
 $node->stop;
-patch($file, 0, $whole);
+QlogNode::patch($file, 0, $whole);
 $node->start;
 is($node->sql("select count(*) from queue_peek('c')"), '2', 'short file restored: nothing is lost');
 

@@ -17,17 +17,6 @@ my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.index_memory = '256kB'", "qlog.checkpoint_timeout = '100ms'", 'max_connections = 30' ]);
 my $dir = $node->qlog_dir;
 
-sub patch
-{
-	my ($file, $position, $bytes) = @_;
-
-	open(my $fh, '+<:raw', $file) or die "$file: $!";
-	seek $fh, $position, 0;
-	print $fh $bytes;
-	close $fh;
-	return;
-}
-
 # Everything that the state says of queues, partitions and leases.
 sub state_of
 {
@@ -58,8 +47,8 @@ my $state = state_of();
 my @ways = (
 	[ 'cut short', sub { truncate $_[0], (-s $_[0]) / 2 or die $! } ],
 	[ 'empty', sub { truncate $_[0], 0 or die $! } ],
-	[ 'rubbish', sub { patch($_[0], 0, 'rubbish' x 3000) } ],
-	[ 'damaged in its pages', sub { my $f = $_[0]; patch($f, 8192 + 97 * $_, 'x') foreach 0 .. (-s $f) / 97 - 100 } ],
+	[ 'rubbish', sub { QlogNode::patch($_[0], 0, 'rubbish' x 3000) } ],
+	[ 'damaged in its pages', sub { my $f = $_[0]; QlogNode::patch($f, 8192 + 97 * $_, 'x') foreach 0 .. (-s $f) / 97 - 100 } ],
 	[ 'gone', sub { unlink $_[0] or die $! } ]);
 
 foreach my $way (@ways)
@@ -108,7 +97,7 @@ my @indexes = sort glob "$dir/qlog/q$log/r*.qidx";
 my %breaks = (
 	'cut short' => sub { truncate $_[0], 30 or die $! },
 	'empty' => sub { truncate $_[0], 0 or die $! },
-	'damaged' => sub { patch($_[0], 60, 'xxxx') },
+	'damaged' => sub { QlogNode::patch($_[0], 60, 'xxxx') },
 	'of another file' => sub { File::Copy::copy($indexes[1], $_[0]) or die $! },
 	'gone' => sub { unlink $_[0] or die $! });
 

@@ -17,17 +17,6 @@ my $dir = $node->qlog_dir;
 my $full = 'create=ENOSPC, extend=ENOSPC';
 my $number = 0;
 
-# From now on files of the whole server fail like this ('' = they do not).
-sub order
-{
-	my ($fault) = @_;
-
-	$node->sql($fault eq '' ? 'alter system reset qlog.debug_fault' : "alter system set qlog.debug_fault = '$fault'");
-	$node->sql('select pg_reload_conf()');
-	$node->poll_sql('show qlog.debug_fault', $fault);
-	return;
-}
-
 # Rows and messages of queue j, pushed together.
 sub joint_sql
 {
@@ -80,7 +69,7 @@ is($node->sqlstate("set qlog.debug_fault = 'lunch=EIO'"), '22023', 'as is one fo
 	my $before = logs();
 	my ($pushed, $state);
 
-	order($full);
+	$node->fault($full);
 	($pushed, $state) = until_fails(q{select queue_push('a', to_json(noise(9000))::text)});
 	is($state, '53100', "log full: 53100, after $pushed pushes");
 	is($node->sql(q{select count(*) from queue_peek('a', batch => 100000)}), $pushed,
@@ -96,11 +85,11 @@ is($node->sqlstate("set qlog.debug_fault = 'lunch=EIO'"), '22023', 'as is one fo
 	is($node->sqlstate(q{select queue_push('new', '1')}), '53100', 'log full: not by a push either');
 	is($node->sqlstate(q{begin; insert into t values (-1); select queue_create('new'); commit}), '53100',
 		'log full: nor with a table');
-	order('extend=ENOSPC');
+	$node->fault('extend=ENOSPC');
 	is($node->sqlstate(q{select queue_create('new')}), '53100', 'log full: nor when only its file finds no room');
 	is(logs(), $before, 'log full: no directory is left of any of them');
 	is($node->sql(q{select count(*) from qlog_queues where queue = 'new'}), '0', 'log full: and no queue');
-	order($full);
+	$node->fault($full);
 
 	# What needs no more room goes on, PostgreSQL's checkpoints among it.
 	is($node->sql(q{select queue_ack(lease_id) from (select distinct lease_id from queue_pop('b', 10)) x}), '10',
@@ -127,7 +116,7 @@ is($node->sqlstate("set qlog.debug_fault = 'lunch=EIO'"), '22023', 'as is one fo
 	is($node->sqlstate(q{select queue_push('a', to_json(noise(9000))::text)}), '53100',
 		'log full: the log is as full as before');
 
-	order('');
+	$node->fault('');
 	$node->sql(q{select queue_push('a', to_json(noise(9000))::text)});
 	$node->sql(joint_sql(9000));
 	is($node->sql(q{select count(*) from queue_peek('a', batch => 100000)}), $pushed + 1, 'with room pushes go on');
@@ -144,10 +133,10 @@ foreach my $case ([ 'extend=EIO', '58030' ], [ 'create=EMFILE', '58030' ])
 {
 	my ($fault, $expected) = @$case;
 
-	order($fault);
+	$node->fault($fault);
 	my ($pushed, $state) = until_fails(q{select queue_push('a', to_json(noise(90000))::text)});
 	is($state, $expected, "$fault: $expected");
-	order('');
+	$node->fault('');
 	$node->sql(q{select queue_push('a', '"on"')});
 	pass("$fault: and on without it");
 }
@@ -159,7 +148,7 @@ foreach my $fault ('store=ENOSPC', 'store=EIO')
 {
 	my ($pushed, $state);
 
-	order($fault);
+	$node->fault($fault);
 	($pushed, $state) = until_fails(q{select queue_push('c', '1'), pg_sleep(0.05)});
 	is($state, '53100', "$fault: pushes are refused after $pushed");
 	like($node->sql(q{select last_error from qlog_stat_workers where role = 'checkpointer'}), qr/could not store a checkpoint/,
@@ -171,7 +160,7 @@ foreach my $fault ('store=ENOSPC', 'store=EIO')
 	$node->kill9_everything;
 	$node->start;
 	is($node->sql(q{select count(*) from queue_peek('a', batch => 100000)}), $kept, "$fault: nothing is lost over a crash");
-	order('');
+	$node->fault('');
 	$node->poll_sql(q{select last_error is null or last_error = '' from qlog_stat_workers where role = 'checkpointer'});
 	$node->sql(q{select queue_push('c', '1')});
 	is($node->sql(q{select count(*) from queue_peek('c', batch => 100000)}), $pushed + 1, "$fault: and pushes go on");

@@ -93,20 +93,6 @@ sub expect
 	return;
 }
 
-# Starts a session that runs SQL and stops at the point; returns when it has reached it.
-sub stop_at
-{
-	my ($point, $sql) = @_;
-	my ($out, $err) = ('', '');
-	my $mark = -s $node->logfile;
-	my $handle = IPC::Run::start(
-		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "set qlog.debug_stop = '$point'", '-c', $sql ],
-		'<', \undef, '>', \$out, '2>', \$err);
-
-	$node->wait_until(sub { $node->log_contains("stopped at \"$point\"", $mark) }, "a session to reach $point");
-	return $handle;
-}
-
 # Killed at every step of the commit, alone and with a row.
 foreach my $row (0, 1)
 {
@@ -117,7 +103,7 @@ foreach my $row (0, 1)
 
 		make_queues($round);
 		$node->freeze('walwriter');
-		my $handle = stop_at($point, 'begin; ' . ($row ? "insert into t values ('$round'); " : '') . statements($round) . '; commit');
+		my $handle = $node->stop_at($point, 'begin; ' . ($row ? "insert into t values ('$round'); " : '') . statements($round) . '; commit');
 		$node->kill9_everything;
 		eval { $handle->finish };
 		$node->start;

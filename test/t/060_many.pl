@@ -15,17 +15,6 @@ QlogNode::plain_layout();
 
 my $queues = $ENV{QLOG_QUEUES} || 300;
 
-# Run SQL, and say how long that took.
-sub timed
-{
-	my ($node, $what, $sql) = @_;
-	my $start = time;
-	my $out = $node->sql($sql, timeout => 1800);
-
-	note sprintf('%s: %.2f s', $what, time - $start);
-	return $out;
-}
-
 # Descriptors of the process that opens the logs.
 sub descriptors_of
 {
@@ -52,20 +41,6 @@ sub widest
 	return $most;
 }
 
-sub restart
-{
-	my ($node, $how) = @_;
-	my $start;
-
-	$how eq 'kill' ? $node->kill9_everything : $node->stop;
-	$start = time;
-	$node->start;
-	$node->poll_sql('select count(*) >= 0 from qlog_stat_queues');
-	my @ready = slurp_file($node->logfile) =~ /qlog: ready after ([0-9.]+) ms/g;
-	note sprintf('start after %s: %.2f s, of which qlog %.0f ms', $how, time - $start, $ready[-1]);
-	return;
-}
-
 foreach my $layout ('shared', 'hierarchical')
 {
 	my $node = QlogNode->started($layout,
@@ -75,25 +50,25 @@ foreach my $layout ('shared', 'hierarchical')
 	my $logs = $node->qlog_dir . '/qlog';
 	my $popped = "select sum((select count(queue_ack(lease_id)) from queue_pop('queue ' || i))) from generate_series(1, $queues) i";
 
-	timed($node, "$layout: create $queues queues",
+	$node->timed("$layout: create $queues queues",
 		"do \$\$ begin for i in 1 .. $queues loop perform queue_create('queue ' || i); if i % 100 = 0 then commit; end if; end loop; end \$\$");
 	is($node->sql('select count(*) from qlog_queues'), $queues, "$layout: all are there");
 	is($node->sql('select count(distinct log_id) from qlog_queues'), $layout eq 'shared' ? 8 : $queues, "$layout: in their logs");
 	cmp_ok(widest($logs), '<=', 10_000, "$layout: no directory is wide");
-	timed($node, "$layout: push to each in a transaction of its own",
+	$node->timed("$layout: push to each in a transaction of its own",
 		"do \$\$ begin for i in 1 .. $queues loop perform queue_push('queue ' || i, i::text); commit; end loop; end \$\$");
-	timed($node, "$layout: push to each, 1000 in a transaction",
+	$node->timed("$layout: push to each, 1000 in a transaction",
 		"do \$\$ begin for i in 1 .. $queues loop perform queue_push('queue ' || i, '-1'); if i % 1000 = 0 then commit; end if; end loop; end \$\$");
-	is(timed($node, "$layout: pop and acknowledge one of each", $popped), $queues, "$layout: each gives a message");
+	is($node->timed("$layout: pop and acknowledge one of each", $popped), $queues, "$layout: each gives a message");
 	foreach my $how ('stop', 'kill')
 	{
-		restart($node, $how);
+		$node->timed_restart($how);
 		cmp_ok(descriptors_of($node, 'checkpointer'), '<', 250, "$layout: descriptors stay bounded over a start after $how");
 		is($node->sql("select count(*) from generate_series(1, $queues) i, queue_peek('queue ' || i) where payload::text = '-1'"),
 			$queues, "$layout: what was left is there");
 	}
-	is(timed($node, "$layout: pop and acknowledge the other one", $popped), $queues, "$layout: each gives its second one");
-	timed($node, "$layout: drop all",
+	is($node->timed("$layout: pop and acknowledge the other one", $popped), $queues, "$layout: each gives its second one");
+	$node->timed("$layout: drop all",
 		"do \$\$ begin for i in 1 .. $queues loop perform queue_drop('queue ' || i); if i % 100 = 0 then commit; end if; end loop; end \$\$");
 	my $start = time;
 	$node->wait_until(
@@ -105,7 +80,7 @@ foreach my $layout ('shared', 'hierarchical')
 	note sprintf('%s: files gone after %.1f s', $layout, time - $start);
 	is($node->sql('select count(*) from qlog_queues'), '0', "$layout: nothing is left");
 	is(scalar(() = glob "$logs/q*"), 9, 'shared logs stay') if $layout eq 'shared';
-	restart($node, 'kill');
+	$node->timed_restart('kill');
 	is($node->sql("select queue_push('again', '1') is not null"), 't', "$layout: and it goes on");
 	$node->stop;
 }

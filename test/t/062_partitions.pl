@@ -13,31 +13,6 @@ use Time::HiRes qw(time);
 
 my $partitions = $ENV{QLOG_PARTITIONS} || 20_000;
 
-# Run SQL, and say how long that took.
-sub timed
-{
-	my ($node, $what, $sql) = @_;
-	my $start = time;
-	my $out = $node->sql($sql, timeout => 1800);
-
-	note sprintf('%s: %.2f s', $what, time - $start);
-	return $out;
-}
-
-sub restart
-{
-	my ($node, $how) = @_;
-	my $start;
-
-	$how eq 'kill' ? $node->kill9_everything : $node->stop;
-	$start = time;
-	$node->start;
-	$node->poll_sql('select count(*) >= 0 from qlog_stat_queues');
-	my @ready = slurp_file($node->logfile) =~ /qlog: ready after ([0-9.]+) ms/g;
-	note sprintf('start after %s: %.2f s, of which qlog %.0f ms', $how, time - $start, $ready[-1]);
-	return;
-}
-
 my $mb = 64 + int($partitions * 400 / 1024 / 1024);
 my $node = QlogNode->started('partitions',
 	conf => [ "qlog.state_memory = '${mb}MB'", "qlog.recovery_wait = '300s'", "qlog.index_memory = '8MB'" ]);
@@ -48,12 +23,12 @@ my $turns = int(($partitions + $batch - 1) / $batch);
 $partitions = $turns * $batch;
 $node->sql("select queue_create('q')");
 my $before = $node->sql($used);
-timed($node, "partitions: a push to each of $partitions new ones, $batch in a transaction",
+$node->timed("partitions: a push to each of $partitions new ones, $batch in a transaction",
 	"do \$\$ begin for t in 0 .. $turns - 1 loop
 		perform count(*) from queue_push_batch('q', array_fill('1'::text, array[$batch]),
 			(select array_agg('partition-' || lpad((t * $batch + i)::text, 10, '0')) from generate_series(1, $batch) i));
 		commit; end loop; end \$\$");
-is(timed($node, 'partitions: pop and acknowledge all, 1000 at a time',
+is($node->timed('partitions: pop and acknowledge all, 1000 at a time',
 	"create table popped(k bigint); do \$\$ declare k bigint; l bigint; begin loop
 		select count(*), max(lease_id) into k, l from queue_pop('q', 1000, max_partitions => 1000);
 		exit when k = 0;
@@ -64,18 +39,18 @@ note sprintf('partitions: %.0f bytes of state memory for each idle one', $each);
 cmp_ok($each, '<=', 350, 'memory of an idle partition with one group and a name of 20 bytes');
 foreach my $how ('stop', 'kill')
 {
-	restart($node, $how);
+	$node->timed_restart($how);
 	is($node->sql("select partitions from qlog_queues where queue = 'q'"), $partitions + 1, "partitions: all there after $how");
 }
 my $after = ($node->sql($used) - $before) / $partitions;
 cmp_ok($after, '<=', 350, sprintf('... after a restart, too (%.0f)', $after));
-timed($node, 'partitions: a second push to 1000 of them',
+$node->timed('partitions: a second push to 1000 of them',
 	q{select count(*) from queue_push_batch('q', array_fill('2'::text, array[1000]),
 		(select array_agg('partition-' || lpad((i * 7)::text, 10, '0')) from generate_series(1, 1000) i))});
 is($node->sql('select count(*) from queue_pop(\'q\', 2000, max_partitions => 1000)'), '1000', 'partitions: found among all others');
-timed($node, 'partitions: drop', "select queue_drop('q')");
+$node->timed('partitions: drop', "select queue_drop('q')");
 $node->poll_sql("select state_memory_used <= $before + 65536 * 8 from qlog_stat_log") if $partitions <= 20_000;
-restart($node, 'kill');
+$node->timed_restart('kill');
 is($node->sql('select count(*) from qlog_queues'), '0', 'partitions: gone');
 $node->stop;
 

@@ -24,17 +24,6 @@ sub snapshots
 	return @names;
 }
 
-sub patch
-{
-	my ($file, $position, $bytes) = @_;
-
-	open(my $fh, '+<:raw', $file) or die "$file: $!";
-	seek $fh, $position, 0;
-	print $fh $bytes;
-	close $fh;
-	return;
-}
-
 # Everything is killed when the point is reached.
 sub killed_at
 {
@@ -111,7 +100,7 @@ my $store = "$dir/store/data.mdb";
 my @ways = (
 	[ 'cut short', sub { truncate $store, (-s $store) / 2 or die $! } ],
 	[ 'empty', sub { truncate $store, 0 or die $! } ],
-	[ 'damaged in its pages', sub { patch($store, 8192 + 97 * $_, 'x') foreach 0 .. (-s $store) / 97 - 100 } ],
+	[ 'damaged in its pages', sub { QlogNode::patch($store, 8192 + 97 * $_, 'x') foreach 0 .. (-s $store) / 97 - 100 } ],
 	[ 'gone', sub { unlink $store or die $! } ],
 	[ 'gone with its directory\'s lock', sub { unlink $store, "$dir/store/lock.mdb" or die $! } ]);
 
@@ -135,7 +124,7 @@ $state = state_of();
 my ($older, $newer) = snapshots();
 $node->stop;
 unlink $store or die $!;
-patch("$dir/snapshots/$newer", 100, 'xxxx');
+QlogNode::patch("$dir/snapshots/$newer", 100, 'xxxx');
 $node->start;
 is(state_of(), $state, 'newest snapshot damaged: the one before it is used');
 ok($node->log_contains('a snapshot of qlog cannot be used'), 'and the log says so');
@@ -177,7 +166,7 @@ foreach my $point (qw(snapshot-before-sync snapshot-before-publish snapshot-afte
 foreach my $point (qw(load-after-aside load-before-fill))
 {
 	$state = state_of();
-	killed_at($point, sub { $node->stop; patch($store, 0, 'x' x 8192); $node->start; return });
+	killed_at($point, sub { $node->stop; QlogNode::patch($store, 0, 'x' x 8192); $node->start; return });
 	is(state_of(), $state, "killed at $point: the state is as it was");
 }
 # A copy whose files are of different moments: the checkpoint and a log are older than a snapshot.	What the log has not is cut, and
@@ -193,9 +182,9 @@ $node->sql(q{select queue_push('h', '"cut"')}) foreach 1 .. 3;
 $mark = $node->sql('select qlog_checkpoint(true)');
 ok(-e "$dir/snapshots/s$mark.qsnap", 'a later snapshot');
 $node->stop;
-patch($store, 0, $old);
+QlogNode::patch($store, 0, $old);
 truncate $store, length $old or die $!;
-patch($file, $written, "\0" x (written_end($file) - $written));
+QlogNode::patch($file, $written, "\0" x (written_end($file) - $written));
 unlink "$dir/pgsql_tmp.qlog_node" or die $!;
 $node->start;
 is($node->sql(q{select string_agg(payload #>> '{}', ',') from queue_peek('h', batch => 10)}), 'kept', 'a copy of different moments: what is missing is cut');

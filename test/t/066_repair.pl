@@ -19,17 +19,6 @@ my $dir = $node->qlog_dir;
 
 sub file_of { return "$dir/qlog/q$_[0]/r" . sprintf('%08d', $_[1]) . '.qlog' }
 
-sub patch
-{
-	my ($file, $position, $bytes) = @_;
-
-	open(my $fh, '+<:raw', $file) or die "$file: $!";
-	seek $fh, $position, 0;
-	print $fh $bytes;
-	close $fh;
-	return;
-}
-
 # Where this text stands in a file of the log: (file, position).
 sub find_text
 {
@@ -73,26 +62,14 @@ is($node->sqlstate("set role nobody; select * from qlog_repair('a')"), '42501', 
 my ($file, $at) = find_text($log, 'a 30 a 30');
 my $name = $file =~ s{.*/qlog/qlog/}{qlog/}r;
 like($node->sql(q{select string_agg(state, ',') from qlog_files where queue = 'a'}), qr/closed.*active/, 'it has closed files');
-patch($file, $at + 100, 'X');
+QlogNode::patch($file, $at + 100, 'X');
 like($node->sql("select queue, file, messages, finding from qlog_verify('a')"), qr/^a\|\Q$name\E\|\|.*checksum/, 'verify: the place');
 my $rows = $node->sql("select queue, file is null, partition, first_position, messages, finding from qlog_verify('a', true)");
 like($rows, qr/^a\|t\|lane\|29\|1\|messages are in no file$/m, 'verify: the message that is lost');
 is(scalar(() = $rows =~ /^a\|/mg), 2, 'and nothing else');
 is($node->sql("select count(*) from qlog_verify('b', true)"), '0', 'the other queue is sound');
 
-# The scrub worker finds it, and puts that queue out of service.
-sub scrub
-{
-	my $passes = $node->sql("select passes from qlog_stat_workers where role = 'scrub'");
-
-	$node->sql("alter system set qlog.scrub_interval = '1s'");
-	$node->reload;
-	$node->poll_sql("select passes > $passes + 1 from qlog_stat_workers where role = 'scrub'");
-	$node->sql('alter system set qlog.scrub_interval = 0');
-	$node->reload;
-	return;
-}
-scrub();
+$node->scrub;
 like($node->sql('select queue, file, needed, out_of_service, finding from qlog_damage'), qr/^a\|\Q$name\E\|t\|t\|.*checksum/, 'scrub: the place');
 ok($node->log_contains('queue "a" is out of service'), 'and the log says so');
 is($node->sqlstate("select * from queue_pop('a')"), 'XX001', 'its queue cannot be read');
@@ -149,11 +126,11 @@ foreach my $place (@places)
 	my ($f, $p) = find_text($log, "a $n a $n");
 
 	$lost{$n} = 1;
-	patch($f, $p + 10, '?') if $how eq 'flip';
-	patch($f, $p, "\0" x 500) if $how eq 'zero';
+	QlogNode::patch($f, $p + 10, '?') if $how eq 'flip';
+	QlogNode::patch($f, $p, "\0" x 500) if $how eq 'zero';
 
 	# From the end of the message before it over the length of this one's record.
-	patch($f, $p - 150, "\xff" x 140) if $how eq 'length';
+	QlogNode::patch($f, $p - 150, "\xff" x 140) if $how eq 'length';
 	$lost{ $n - 1 } = 1 if $how eq 'length';
 }
 $node->start;
@@ -181,9 +158,9 @@ is(shown('c'), all_but(400, map { $_ => 1 } $first + 1 .. $first + $n), 'repaire
 $node->sql(q{select queue_push('c', json_build_object('n', 401)::text, 'lane')});
 
 # A closed file that is nothing but zeros, one that is cut short, one that is another one's.
-foreach my $way ([ 'zeroed', sub { my $f = shift; patch($f, 0, "\0" x -s $f) } ],
+foreach my $way ([ 'zeroed', sub { my $f = shift; QlogNode::patch($f, 0, "\0" x -s $f) } ],
 	[ 'cut short', sub { truncate $_[0], 300000 or die $! } ],
-	[ 'the header torn', sub { patch($_[0], 0, "\0" x 20) } ],
+	[ 'the header torn', sub { QlogNode::patch($_[0], 0, "\0" x 20) } ],
 	[ 'swapped', sub { my $f = shift; my $other = slurp_file(file_of($c, 1)); open(my $fh, '>:raw', $f); print $fh $other; close $fh } ])
 {
 	my ($what, $break) = @$way;
@@ -195,7 +172,7 @@ foreach my $way ([ 'zeroed', sub { my $f = shift; patch($f, 0, "\0" x -s $f) } ]
 	$break->(file_of($id, 2));
 	$node->start;
 	isnt($node->sql("select count(*) from qlog_verify('$queue')"), '0', "$what: found");
-	scrub();
+	$node->scrub;
 	is($node->sqlstate("select queue_push('$queue', '1')"), 'XX001', "$what: scrub puts the queue out of service") if $what ne 'the header torn';
 	is($node->sql("select count(*) from queue_peek('b')"), '10', "$what: other queues go on");
 	my $lost = $node->sql("select coalesce(sum(messages), 0) from qlog_repair('$queue', false)");
@@ -212,7 +189,7 @@ foreach my $point (qw(repair-after-verify repair-after-lost repair-after-floor r
 	my ($f, $p) = find_text($id, "k $point 7 k $point 7");
 
 	$node->sql('select qlog_checkpoint(true)');
-	patch($f, $p + 30, '#');
+	QlogNode::patch($f, $p + 30, '#');
 	my $offset = -s $node->logfile;
 	my $handle = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "set qlog.debug_stop = '$point'",
 		'-c', "select * from qlog_repair('k $point', false)" ], '<', \undef, '>', \my $sout, '2>', \my $serr);
@@ -245,7 +222,7 @@ foreach my $text ('e 5 e 5', 'e 10 e 10')
 	my $p = index(slurp_file($active), $text);
 
 	die "no $text" if $p < 0;
-	patch($active, $p + 8, '@');
+	QlogNode::patch($active, $p + 8, '@');
 }
 $late->start;
 is($late->sqlstate("select * from queue_peek('e')"), 'XX001', 'above the mark: out of service');

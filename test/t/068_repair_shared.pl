@@ -35,18 +35,6 @@ sub spoil
 	die "no $text";
 }
 
-sub scrub
-{
-	my $passes = $node->sql("select passes from qlog_stat_workers where role = 'scrub'");
-
-	$node->sql("alter system set qlog.scrub_interval = '1s'");
-	$node->reload;
-	$node->poll_sql("select passes > $passes + 1 from qlog_stat_workers where role = 'scrub'");
-	$node->sql('alter system set qlog.scrub_interval = 0');
-	$node->reload;
-	return;
-}
-
 sub shown { return $node->sql("select string_agg(payload->>'n', ',' order by \"position\") from queue_peek('$_[0]', 'lane', batch => 10000)") }
 sub all_but { my ($n, %not) = @_; return join ',', grep { !$not{$_} } 1 .. $n }
 
@@ -72,7 +60,7 @@ is($node->sql(q{select dead, delayed from qlog_stat_queues where queue = 'c'}), 
 # A message of a.
 my $file = spoil('a 30 a 30');
 like($file, qr/r00000001/, 'in a closed file');
-scrub();
+$node->scrub;
 is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'the queue whose message it was is out of service');
 is($node->sqlstate("select queue_push('b', '1', 'other')"), undef, 'the other ones of the log are not');
 is($node->sqlstate("select queue_push('c', '1', 'other')"), undef, 'neither of them');
@@ -85,7 +73,7 @@ is($node->sql('select count(*) from qlog_damage'), '0', 'nothing is damaged any 
 # A dead letter and a delayed message of c.
 spoil('dead 2 dead 2');
 spoil('later 3 later 3');
-scrub();
+$node->scrub;
 is($node->sqlstate("select queue_push('c', '1')"), 'XX001', 'lanes: out of service');
 is($node->sqlstate("select queue_push('a', '1', 'other')"), undef, 'lanes: the others go on');
 is($node->sql("select partition, messages from qlog_repair('c', false) where messages is not null order by 1"),

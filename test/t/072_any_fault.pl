@@ -19,17 +19,6 @@ $node->sql(q{
 	create table acked(id uuid primary key);
 	select count(queue_push('b', i::text)) from generate_series(1, 2000) i});
 
-# From now on files of the whole server fail like this ('' = they do not).
-sub order
-{
-	my ($fault) = @_;
-
-	$node->sql($fault eq '' ? 'alter system reset qlog.debug_fault' : "alter system set qlog.debug_fault = '$fault'");
-	$node->sql('select pg_reload_conf()');
-	$node->poll_sql('show qlog.debug_fault', $fault);
-	return;
-}
-
 # Work of every kind; returns the errors that there were.
 sub work
 {
@@ -74,7 +63,7 @@ foreach my $fault ('create=ENOSPC, extend=ENOSPC', 'create=EIO', 'extend=EIO', '
 {
 	my $mark = -s $node->logfile;
 
-	order($fault);
+	$node->fault($fault);
 	like(work(), qr/^(53100|58030)?( 58030)?$/, "$fault: clean errors, or none");
 	check($fault);
 
@@ -86,7 +75,7 @@ foreach my $fault ('create=ENOSPC, extend=ENOSPC', 'create=EIO', 'extend=EIO', '
 
 		ok(!defined $state || $state =~ /^(53100|58030)$/, "$fault: a start serves, or its calls say why")
 		  or diag $state;
-		order('');
+		$node->fault('');
 
 		# A start that has failed is tried again for lack of room only.
 		$node->restart if defined $state && $state eq '58030';
