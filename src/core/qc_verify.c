@@ -23,7 +23,6 @@ typedef struct Looking
 	QcScan		scan;
 	uint8_t    *raw;			/* unpacked payload */
 	size_t		raw_cap;
-	uint64_t	records;
 	uint64_t	partition;		/* of the last message record */
 	bool		foreign;		/* a record of another log was reported */
 } Looking;
@@ -113,7 +112,6 @@ take(Looking *look, QcError *err)
 	QcError		why;
 	QcStatus	status = QC_OK;
 
-	look->records++;
 	if (messages)
 		status = check_owner(look, record, err);
 	if (status != QC_OK)
@@ -237,7 +235,7 @@ check_end(const Looking *look, uint64_t position, QcError *err)
 
 		return tell(look, &finding, "file ends before its written part", err);
 	}
-	if (expected == 0 && look->records == 0 && was_taken(look))
+	if (expected == 0 && position == QC_FILE_HEADER_SIZE && was_taken(look))
 		return report(look, QC_FILE_HEADER_SIZE, look->scan.file_size - QC_FILE_HEADER_SIZE, 0, 0,
 					  "closed file holds no record", err);
 	return QC_OK;

@@ -226,6 +226,20 @@ test_passed_over(void)
 	end();
 }
 
+/* A file whose records were all mended holds pads only: that is no damage. */
+static void
+test_only_pads(void)
+{
+	static uint8_t bytes[HAND_ALLOCATED];
+
+	begin();
+	qc_record_put_pad(bytes, 100, 11, 77);
+	hand_write(&hand, 1, 1, QC_FILE_HEADER_SIZE, bytes, HAND_ALLOCATED - QC_FILE_HEADER_SIZE);
+	verify(1, 0);
+	CHECK_U64(nfindings, 0);
+	end();
+}
+
 typedef struct Lost
 {
 	uint32_t	n;
@@ -390,6 +404,7 @@ main(void)
 	UNIT_RUN(test_places);
 	UNIT_RUN(test_ends_early);
 	UNIT_RUN(test_passed_over);
+	UNIT_RUN(test_only_pads);
 	UNIT_RUN(test_what_was_lost);
 	UNIT_RUN(test_foreign);
 	UNIT_RUN(test_mend);
