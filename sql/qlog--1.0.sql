@@ -344,6 +344,48 @@ AS 'MODULE_PATHNAME', 'qlog_checkpoint' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION qlog_checkpoint(boolean) IS
 'Stores the state of all queues now, which is done every qlog.checkpoint_timeout anyway. snapshot: true also copies what was stored into a file below snapshots/ of qlog.data_directory, which a start uses when the store is damaged, lost, or in a copy does not fit the logs; the two newest are kept; NULL means false. Returns the number of the newest log entry that the store covers. Waits while a base backup runs. For members of pg_checkpoint. Errors: 58030 it could not be written (the DETAIL says why), 57P03 still recovering, XX001 out of service, 25006 on a standby, 55000 library not preloaded.';
 
+-- For exporters
+
+CREATE VIEW qlog_metrics AS
+SELECT 'qlog_queue_' || m.name AS metric, jsonb_build_object('database', current_database(), 'queue', q.queue) AS labels, m.value
+FROM qlog_stat_queues() AS q CROSS JOIN LATERAL (VALUES
+     ('ready', q.ready::double precision), ('leased', q.leased), ('delayed', q.delayed), ('dead', q.dead),
+     ('pushed_total', q.pushed), ('popped_total', q.popped), ('acked_total', q.acked), ('nacked_total', q.nacked),
+     ('expired_total', q.expired), ('deduplicated_total', q.deduplicated), ('dropped_total', q.dropped),
+     ('removed_unread_total', q.removed_unread), ('waiting', q.waiting), ('wakeups_total', q.wakeups),
+     ('oldest_ready_age_seconds', extract(epoch FROM q.oldest_ready_age)), ('bytes', q.bytes), ('live_bytes', q.live_bytes),
+     ('last_push_timestamp_seconds', extract(epoch FROM q.last_push)),
+     ('last_pop_timestamp_seconds', extract(epoch FROM q.last_pop))) AS m (name, value)
+WHERE m.value IS NOT NULL
+UNION ALL
+SELECT 'qlog_group_' || m.name,
+       jsonb_build_object('database', current_database(), 'queue', g.queue, 'consumer_group', g.consumer_group), m.value
+FROM qlog_stat_consumer_groups() AS g CROSS JOIN LATERAL (VALUES
+     ('lag', g.lag::double precision), ('leased', g.leased), ('acked_total', g.acked), ('redelivered_total', g.redelivered),
+     ('full_partitions', g.full_partitions), ('oldest_unacked_age_seconds', extract(epoch FROM g.oldest_unacked_age)),
+     ('last_pop_timestamp_seconds', extract(epoch FROM g.last_pop))) AS m (name, value)
+WHERE m.value IS NOT NULL
+UNION ALL
+SELECT 'qlog_log_' || m.name, '{}', m.value
+FROM qlog_stat_log() AS l CROSS JOIN LATERAL (VALUES
+     ('entries_total', l.entries::double precision), ('bytes_total', l.bytes), ('fsyncs_total', l.fsyncs),
+     ('fsync_seconds_total', l.fsync_time / 1000), ('group_size_avg', l.group_size_avg), ('group_size_max', l.group_size_max),
+     ('waits_total', l.waits), ('durable_seq', l.durable_seq), ('checkpoint_seq', l.checkpoint_seq),
+     ('checkpoints_total', l.checkpoints), ('state_memory_used_bytes', l.state_memory_used),
+     ('state_memory_limit_bytes', l.state_memory_limit), ('index_memory_used_bytes', l.index_memory_used),
+     ('index_memory_limit_bytes', l.index_memory_limit), ('disk_free_bytes', l.disk_free),
+     ('disk_reserve_bytes', l.disk_reserve), ('pushes_refused', l.pushes_refused::int)) AS m (name, value)
+WHERE m.value IS NOT NULL
+UNION ALL
+SELECT 'qlog_worker_' || m.name, jsonb_build_object('role', w.role), m.value
+FROM qlog_stat_workers() AS w CROSS JOIN LATERAL (VALUES
+     ('up', (w.pid IS NOT NULL)::int::double precision), ('failing', (w.last_error IS NOT NULL)::int),
+     ('restarts_total', w.restarts), ('passes_total', w.passes), ('last_pass_seconds', w.last_pass_time / 1000),
+     ('last_pass_timestamp_seconds', extract(epoch FROM w.last_pass_at))) AS m (name, value)
+WHERE m.value IS NOT NULL;
+COMMENT ON VIEW qlog_metrics IS
+'What the views qlog_stat_queues and qlog_stat_consumer_groups (of this database), qlog_stat_log and qlog_stat_workers (of the server) tell, one figure a row, for any exporter. metric: qlog_queue_*, qlog_group_*, qlog_log_* or qlog_worker_*; those that end with _total only grow, until a restart or for ever, as the view says. labels: database and queue, consumer_group (empty = the default one), or role. value: messages, bytes, seconds, Unix times, or 1 and 0 for yes and no; what the view has no value for is left out. For members of pg_monitor. Cheap enough to be read every second.';
+
 -- What concerns the whole server is for monitoring roles.
 REVOKE ALL ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), qlog_stat_progress_reclaim() TO pg_monitor;
@@ -353,4 +395,4 @@ GRANT SELECT ON qlog_stat_progress_verify, qlog_damage TO pg_monitor;
 REVOKE ALL ON FUNCTION qlog_checkpoint(boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_checkpoint(boolean) TO pg_checkpoint;
 GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;
-GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files, qlog_stat_progress_reclaim TO pg_monitor;
+GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files, qlog_stat_progress_reclaim, qlog_metrics TO pg_monitor;

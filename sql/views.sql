@@ -44,3 +44,22 @@ SELECT options FROM qlog_queues WHERE queue = 'views 3';
 SELECT now() - pushed_at < '1 min' AS pushed FROM queue_peek('views', batch => 1);
 RESET TimeZone;
 RESET IntervalStyle;
+
+-- The same figures for exporters: every one that the views have, under a name of its own, for monitoring roles.
+SELECT metric, string_agg(DISTINCT (SELECT string_agg(key, ', ' ORDER BY key) FROM jsonb_object_keys(labels) AS key), ' or ') AS labels FROM qlog_metrics GROUP BY metric ORDER BY metric COLLATE "C";
+SELECT metric, value FROM qlog_metrics WHERE labels->>'queue' = 'views' AND labels->>'database' = current_database() AND metric !~ 'bytes|seconds' ORDER BY metric COLLATE "C";
+SELECT metric, labels FROM qlog_metrics GROUP BY metric, labels HAVING count(*) > 1 OR bool_or(value IS NULL);
+SELECT m.value = extract(epoch FROM q.last_push) AS pushed, l.value > 0 AS bytes, d.value > 0 AS durable
+FROM qlog_metrics m, qlog_stat_queues q, qlog_metrics l, qlog_metrics d
+WHERE q.queue = 'views' AND m.labels->>'queue' = 'views' AND m.metric = 'qlog_queue_last_push_timestamp_seconds'
+  AND l.metric = 'qlog_log_bytes_total' AND d.metric = 'qlog_log_durable_seq';
+SELECT count(*) AS workers, sum(value) AS up FROM qlog_metrics WHERE metric = 'qlog_worker_up';
+CREATE ROLE regress_qlog_export;
+SET ROLE regress_qlog_export;
+SELECT outcome('SELECT * FROM qlog_metrics');
+RESET ROLE;
+GRANT pg_monitor TO regress_qlog_export;
+SET ROLE regress_qlog_export;
+SELECT count(*) FROM qlog_metrics WHERE metric = 'qlog_queue_ready' AND labels->>'queue' = 'views';
+RESET ROLE;
+DROP ROLE regress_qlog_export;

@@ -25,8 +25,8 @@ use Test::More;
 	my $count = $node->sql("select pushed from qlog_stat_queues where queue = 'q'");
 	is($count, ($made - 1) * 1000 + 1, 'the refused transaction left nothing');
 	$node->sql("select queue_push('q', '\"on\"')");
-	pass('existing partitions still take messages, as far as there is room')
-	  if $node->sql("select count(*) from queue_peek('q', '', batch => 10)") == 2;
+	is($node->sql("select count(*) from queue_peek('q', '', batch => 10)"), '2',
+		'existing partitions still take messages, as far as there is room');
 	$node->kill9_everything;
 	$node->start;
 	is($node->sql("select pushed from qlog_stat_queues where queue = 'q'"), $count + 1, 'and it starts again like that');
