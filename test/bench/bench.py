@@ -16,6 +16,7 @@ import time
 
 import curves
 import reclaim
+import retention
 from measure import REPS, RESULTS, SECS, WORK, array, compare, doc, fill, pgbench, psql, script
 
 
@@ -281,7 +282,7 @@ def case_wait():
 
 CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "curves": curves.case_curves,
          "restart": case_restart, "grid": case_grid, "wait": case_wait,
-         "reclaim": reclaim.case_reclaim}
+         "reclaim": reclaim.case_reclaim, "retention": retention.case_retention}
 
 
 def main():
