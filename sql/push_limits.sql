@@ -46,8 +46,31 @@ SELECT outcome($$SELECT queue_push('limits', to_json(repeat('x', 16000000))) FRO
 SELECT count(*) FROM queue_peek('limits', batch => 100);
 
 SELECT outcome($$SELECT count(*) FROM queue_push_batch('wide', array_fill('1'::text, ARRAY[4096]), (SELECT array_agg(i::text) FROM generate_series(1, 4096) AS i))$$);
+SELECT outcome($$SELECT count(*) FROM queue_push_batch('wide', array_fill('1'::text, ARRAY[4097]), (SELECT array_agg(i::text) FROM generate_series(1, 4097) AS i))$$);
+SELECT queue, ready FROM depth WHERE queue = 'wide';
+-- The push that goes beyond is refused, and the transaction goes on with those partitions that it has; what was rolled back does not count.
 BEGIN;
-SELECT count(*) FROM queue_push_batch('wide', array_fill('1'::text, ARRAY[4097]), (SELECT array_agg(i::text) FROM generate_series(1, 4097) AS i));
+SELECT count(*) FROM queue_push_batch('wide', array_fill('2'::text, ARRAY[4000]), (SELECT array_agg(i::text) FROM generate_series(1, 4000) AS i));
+SAVEPOINT a;
+SELECT count(*) FROM queue_push_batch('wide', array_fill('3'::text, ARRAY[96]), (SELECT array_agg(i::text) FROM generate_series(4001, 4096) AS i));
+SELECT outcome($$SELECT queue_push('wide', '4', '4097')$$), outcome($$SELECT queue_push('wide', '4', deliver_at => '3000-01-01')$$), outcome($$SELECT queue_push('wide 2', '4')$$);
+SELECT outcome($$SELECT queue_push('wide', '4', i::text) FROM generate_series(1, 4096) AS i$$);
+ROLLBACK TO a;
+SELECT outcome($$SELECT queue_push('wide', '5', i::text) FROM generate_series(4001, 4097) AS i$$), outcome($$SELECT queue_push('wide', '5', i::text) FROM generate_series(4002, 4097) AS i$$);
+SELECT outcome($$SELECT queue_push('wide', '6', '4001')$$), outcome($$SELECT queue_push('wide', '6', '1')$$);
 COMMIT;
+SELECT queue, ready FROM depth WHERE queue = 'wide';
+-- Few partitions again and again, each time undone.
+DO $$
+BEGIN
+	PERFORM queue_push('wide', '7', i::text) FROM generate_series(1, 20) AS i;
+	FOR n IN 1..2000 LOOP
+		BEGIN
+			PERFORM queue_push('wide', '7', ((n * 10 + i) % 4000)::text) FROM generate_series(1, 10) AS i;
+			RAISE EXCEPTION 'undo';
+		EXCEPTION WHEN raise_exception THEN
+		END;
+	END LOOP;
+END $$;
 SELECT queue, ready FROM depth WHERE queue = 'wide';
 SELECT queue_drop('wide');

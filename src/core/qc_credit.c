@@ -125,7 +125,10 @@ makes_partition(const QcPlan *plan, uint64_t partition)
 	return false;
 }
 
-/* An idle partition was removed, or a queue dropped, after messages for it had been staged. */
+/*
+ * A queue was dropped after messages for it had been staged; or an idle partition was removed, which the caller may keep from
+ * happening.
+ */
 static QcStatus
 removed_meanwhile(QcError *err)
 {

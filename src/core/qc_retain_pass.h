@@ -40,7 +40,7 @@ typedef struct QcRetainEdge
 /* A partition of which something may go. */
 typedef struct QcRetainNote
 {
-	uint64_t	partition;
+	uint64_t	partition;		/* id; set to 0 by the caller: not any more */
 	uint64_t	low;			/* its start and stable end when it was noted */
 	uint64_t	high;
 	QcRetainEdge done;

@@ -12,6 +12,7 @@
 #include "qlog_commit.h"
 #include "qlog_namelock.h"
 #include "qlog_names.h"
+#include "qlog_pushing.h"
 
 #include "../core/qc_delay.h"
 
@@ -101,6 +102,7 @@ partition_id(const QlogQueue *queue, QlogName queue_name, QlogName name, uint8 l
 
 	if (queue->own)
 		return own_partition(queue, name, lane);
+	qlog_pushing_add(queue->id, name);
 	named = qlog_names_find(queue->id, name);
 	if (named == NULL)
 	{

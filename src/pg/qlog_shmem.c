@@ -25,6 +25,7 @@
 #include "qlog_leader.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
+#include "qlog_pushing.h"
 #include "qlog_report.h"
 
 QlogShared *qlog_shared = NULL;
@@ -72,6 +73,7 @@ shmem_request(void)
 	RequestAddinShmemSpace(MAXALIGN(sizeof(QlogShared)));
 	RequestAddinShmemSpace(MAXALIGN(qlog_leader_size()));
 	RequestAddinShmemSpace(MAXALIGN(qlog_gone_size()));
+	RequestAddinShmemSpace(MAXALIGN(qlog_pushing_size()));
 	RequestAddinShmemSpace(add_size(state_size(), PG_CACHE_LINE_SIZE));
 	RequestAddinShmemSpace(add_size(ring_size(), PG_CACHE_LINE_SIZE));
 }
@@ -145,6 +147,7 @@ shmem_startup(void)
 	bool		listed;
 	void	   *followers;
 	void	   *removed;
+	void	   *pushing;
 
 	if (previous_startup_hook != NULL)
 		previous_startup_hook();
@@ -154,6 +157,8 @@ shmem_startup(void)
 	qlog_leader_init(followers, !listed);
 	removed = ShmemInitStruct("qlog removed files", qlog_gone_size(), &listed);
 	qlog_gone_init(removed, !listed);
+	pushing = ShmemInitStruct("qlog partitions pushed to", qlog_pushing_size(), &listed);
+	qlog_pushing_init(pushing, !listed);
 	state_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog state",
 														  state_size() + PG_CACHE_LINE_SIZE, &found));
 	ring_block = (void *) CACHELINEALIGN(ShmemInitStruct("qlog buffers",

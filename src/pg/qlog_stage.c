@@ -14,6 +14,7 @@
 
 #include "qlog_guc.h"
 #include "qlog_hold.h"
+#include "qlog_spread.h"
 
 #include "../core/qc_record.h"
 
@@ -55,6 +56,7 @@ typedef struct Level
 	uint32		nchanges;
 	uint32		ngroups;
 	uint32		nholds;
+	uint32		npartitions;
 	uint64		bytes;
 	uint64		effect_bytes;
 	Mark		frames;
@@ -229,6 +231,7 @@ enter(void)
 	level->nchanges = qlog_stage.nchanges;
 	level->ngroups = qlog_stage.ngroups;
 	level->nholds = qlog_hold_count();
+	level->npartitions = qlog_spread_count();
 	level->bytes = qlog_stage.bytes;
 	level->effect_bytes = qlog_stage.effect_bytes;
 	level->frames = arena_mark(&frames);
@@ -300,11 +303,14 @@ check_frame(const QcMessage *message)
 	return size;
 }
 
-/* A new operation at the end of the list, zeroed. */
+/* A new operation at the end of the list, zeroed; partition: where its messages go, 0 = it has none. */
 static QcOp *
-add_op(uint64 queue, QcOpKind kind)
+add_op(uint64 queue, QcOpKind kind, uint64 partition)
 {
 	QlogStaged *staged;
+
+	if (partition != 0)
+		qlog_spread_add(partition);
 
 	qlog_stage.ops = grow(qlog_stage.ops, qlog_stage.nops, &qlog_stage.maxops, sizeof(QlogStaged),
 						  8);
@@ -312,15 +318,16 @@ add_op(uint64 queue, QcOpKind kind)
 	memset(staged, 0, sizeof(*staged));
 	staged->queue = queue;
 	staged->op.kind = kind;
+	staged->op.partition = partition;
 	return &staged->op;
 }
 
 static QcOp *
 add_push(const QlogTarget *target)
 {
-	QcOp	   *op = add_op(target->queue, target->lane == 0 ? QC_OP_PUSH : QC_OP_DELAY);
+	QcOp	   *op = add_op(target->queue, target->lane == 0 ? QC_OP_PUSH : QC_OP_DELAY,
+							target->lane == 0 ? target->partition : target->lane);
 
-	op->partition = target->lane == 0 ? target->partition : target->lane;
 	op->delay.partition = target->lane == 0 ? 0 : target->partition;
 	op->delay.due = target->due;
 	op->log = target->log;
@@ -454,8 +461,7 @@ qlog_stage_dead(const QcDead *dead, const QlogTarget *lane, const QcMessage *mes
 
 	(void) enter_with(size + QC_HASH_SIZE + dead->reason.len, effect);
 	add_done(dead->lease, dead->partition, dead->position, 1);
-	op = add_op(lane->queue, QC_OP_DEAD);
-	op->partition = lane->partition;
+	op = add_op(lane->queue, QC_OP_DEAD, lane->partition);
 	op->log = lane->log;
 	op->level = lane->level;
 	op->dead = *dead;
@@ -476,7 +482,7 @@ add_effect(uint64 queue, size_t size)
 	QcWriter	w;
 
 	(void) enter_with(size, size);
-	op = add_op(queue, QC_OP_EFFECT);
+	op = add_op(queue, QC_OP_EFFECT, 0);
 	op->effect_len = size;
 	op->effect = arena_take(&frames, size);
 	qlog_stage.bytes += size;
@@ -775,6 +781,7 @@ qlog_stage_subabort(int nest_level)
 	qlog_stage.effect_bytes = level->effect_bytes;
 	arena_cut(&frames, level->frames);
 	arena_cut(&hashes, level->hashes);
+	qlog_spread_cut(level->npartitions);
 	qlog_hold_abort(level->nholds);
 }
 
@@ -782,6 +789,7 @@ void
 qlog_stage_reset(void)
 {
 	qlog_hold_forget();
+	qlog_spread_reset();
 	memset(&qlog_stage, 0, sizeof(qlog_stage));
 	arena_reset(&frames);
 	arena_reset(&hashes);

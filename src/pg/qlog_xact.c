@@ -17,6 +17,7 @@
 #include "qlog_gone.h"
 #include "qlog_guc.h"
 #include "qlog_hold.h"
+#include "qlog_pushing.h"
 #include "qlog_report.h"
 #include "qlog_stage.h"
 
@@ -441,6 +442,7 @@ end_transaction(void)
 	leases = NULL;
 	nleases = npinned = 0;
 	qlog_dedup_forget();
+	qlog_pushing_end();
 	qlog_stage_reset();
 }
 

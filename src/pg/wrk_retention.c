@@ -15,6 +15,7 @@
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_lookup.h"
+#include "qlog_pushing.h"
 #include "qlog_stop.h"
 
 #include "../core/qc_cursor.h"
@@ -224,13 +225,44 @@ note_unread(uint64 queue, uint64 unread)
 
 /* ---- steps ---- */
 
+/*
+ * An open transaction that has pushed to an idle partition finds it at its COMMIT: forget the note.  Names are said to have changed
+ * before the look (qlog_pushing.h); some will have.
+ */
+static void
+keep_pushed_to(QcRetainStep *step)
+{
+	QlogPushing pushing;
+	uint32		i = 0;
+
+	while (i < step->n && !step->notes[i].drop)
+		i++;
+	if (i == step->n)
+		return;
+	pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
+	qlog_pushing_gather(&pushing);
+	for (; i < step->n; i++)
+	{
+		QcRetainNote *note = &step->notes[i];
+		const QcPartition *partition = note->drop ? qc_partition_by_id(qlog_state, note->partition) : NULL;
+
+		if (partition != NULL &&
+			qlog_pushing_has(&pushing, QC_AT(qlog_state, QcQueue, partition->queue)->id,
+							 (QlogName) {qc_name_at(qlog_state, partition->name), partition->name_len}))
+			note->partition = 0;
+	}
+}
+
 /* QlogChoose: what of the notes still goes. */
 static bool
 put_step(void *context, QcSmallPlan *small)
 {
 	QcRetainStep *step = context;
 	QcWriter	w = qc_plan_small_writer(small);
-	uint32		effects = qc_retain_put(qlog_state, step, &w);
+	uint32		effects;
+
+	keep_pushed_to(step);
+	effects = qc_retain_put(qlog_state, step, &w);
 
 	if (effects > 0)
 		qc_plan_small_done(small, &w, effects);
@@ -286,8 +318,6 @@ take_step(QlogWorker *worker, QcRetainStep *step, bool *aged)
 		return false;
 	}
 	QLOG_STOP("retention-after-log");
-	if (step->ndropped > 0)
-		pg_atomic_fetch_add_u32(&qlog_shared->catalog_generation, 1);
 	for (uint32 i = 0; i < step->nreports; i++)
 		note_unread(step->reports[i].queue, step->reports[i].unread);
 	return more;
