@@ -626,30 +626,64 @@ scan_file(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *e
 	return status;
 }
 
-/* The zero-filled rest of a closed file goes back to the file system.  What fails costs room and nothing else. */
-static void
-give_back_rest(QcFiles *files, uint64_t log, uint64_t file, uint64_t length)
+/*
+ * The zero-filled rest of a closed file goes back to the file system, durably before the file has its index: a file with an index
+ * that fits has none.
+ */
+static QcStatus
+give_back_rest(QcFiles *files, uint64_t log, uint64_t file, uint64_t length, QcError *err)
 {
+	const QcIo *io = files->io;
+	char		path[QC_PATH_MAX];
 	uint64_t	size;
 	QcHandle	handle;
+	QcStatus	status = qc_files_size(files, log, file, true, &size, err);
+	int			rc;
 
-	if (qc_files_size(files, log, file, true, &size, NULL) == QC_OK && size > length &&
-		qc_files_get(files, log, file, true, &handle, NULL) == QC_OK)
-		(void) files->io->truncate(files->io->context, handle, length);
+	if (status != QC_OK || size <= length)
+		return status;
+	status = qc_files_get(files, log, file, true, &handle, err);
+	if (status != QC_OK)
+		return status;
+	rc = io->truncate(io->context, handle, length);
+	if (rc == 0)
+		rc = io->sync(io->context, handle);
+	qc_path_file(path, files->layout, log, file, "qlog");
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not shorten log file");
+}
+
+/* Write an index.	QC_MISSING: the log goes with its queue meanwhile, or somebody else has just put the same index in place. */
+static QcStatus
+write_idx(QcFiles *files, uint64_t log, uint64_t file, const uint8_t *bytes, size_t size, QcError *err)
+{
+	char		path[QC_PATH_MAX];
+	QcError		why;
+	QcStatus	status;
+
+	qc_error_clear(&why);
+	qc_path_file(path, files->layout, log, file, "qidx");
+	status = qc_dir_write_file(files->io, path, bytes, size, &why);
+	if (status == QC_OK)
+		return QC_OK;
+	if (why.sys_errno == ENOENT)
+		status = why.code = QC_MISSING;
+	if (err != NULL)
+		*err = why;
+	return status;
 }
 
 QcStatus
 qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 {
 	Entries		list = {NULL, 0, 0, 0};
-	char		path[QC_PATH_MAX];
 	size_t		size;
 	uint8_t    *bytes;
 	QcStatus	status = scan_file(files, log, file, &list, err);
 
 	if (status == QC_OK)
+		status = give_back_rest(files, log, file, list.length, err);
+	if (status == QC_OK)
 	{
-		give_back_rest(files, log, file, list.length);
 		size = QC_IDX_HEADER_SIZE + (size_t) list.count * QC_IDX_ENTRY_SIZE;
 		bytes = malloc(size);
 		if (bytes == NULL)
@@ -657,8 +691,7 @@ qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 		else
 		{
 			qc_idx_encode(bytes, file, list.length, list.entries, list.count);
-			qc_path_file(path, files->layout, log, file, "qidx");
-			status = qc_dir_write_file(files->io, path, bytes, size, err);
+			status = write_idx(files, log, file, bytes, size, err);
 			free(bytes);
 		}
 	}

@@ -167,7 +167,10 @@ qc_reclaim_log_lives(QcReclaim *r, uint64_t id)
 	return lives;
 }
 
-/* A file that has no right index gets one: what is deleted must have been proven to hold nothing. */
+/*
+ * A file that has no right index gets one: what is deleted must have been proven to hold nothing.  So does one that has zeros behind
+ * its records, as they go when the index is made.
+ */
 static QcStatus
 look_checked(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
 {
@@ -176,7 +179,7 @@ look_checked(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
 	/* Its zeros were given back while it was read. */
 	if (status == QC_SHORT)
 		status = qc_look_at(&pass->look, log, file, pass->now, err);
-	if (status != QC_OK || pass->look.checked)
+	if (status != QC_OK || (pass->look.checked && pass->look.size == pass->look.length))
 		return status;
 	status = qc_read_build_idx(pass->r->cache->files, log, file, err);
 	if (status == QC_OK)
@@ -225,7 +228,7 @@ note_look(QcReclaimPass *pass, QcFileSeen *known)
 	known->live_bytes = look->live_bytes;
 	known->looked_at = now;
 	known->dead = look->live_records == 0;
-	known->bad = false;
+	known->bad = known->due = false;
 	for (uint32_t i = 0; i < look->index->count; i++)
 	{
 		const uint8_t *at = look->index->bytes + QC_IDX_HEADER_SIZE + (size_t) i * QC_IDX_ENTRY_SIZE;
@@ -254,6 +257,10 @@ is_known(QcReclaimPass *pass, const QcFileSeen *known)
 		return false;
 	if (known->bad)
 		return true;
+
+	/* It was held by the floor, or others came first. */
+	if (known->due && known->closed_by <= r->hooks.floor(r->hooks.context))
+		return false;
 	qc_reclaim_share(r);
 	(void) qc_live_judge(r->st, known->witness, 1, pass->now, &answer, 1);
 	qc_reclaim_unlock(r);
@@ -384,11 +391,8 @@ consider_file(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, uint6
 	note_look(pass, known);
 	if (known->dead)
 		return QC_OK;
-	if (pays(pass, seen, known, view->shared, &gain))
-		return offer_rewrite(pass, gain, err);
-	if (pass->look.size - pass->look.length >= pass->r->gain)
-		return list_looked(&pass->zeros, &pass->look, pass->look.size - pass->look.length, err);
-	return QC_OK;
+	known->due = pays(pass, seen, known, view->shared, &gain);
+	return known->due ? offer_rewrite(pass, gain, err) : QC_OK;
 }
 
 /* ---- one log ---- */
@@ -474,7 +478,7 @@ look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcErro
 	QcReclaim  *r = pass->r;
 	uint64_t   *files;
 	uint32_t	n;
-	uint32_t	ndead = pass->dead.n + pass->partly.n + pass->zeros.n;
+	uint32_t	ndead = pass->dead.n + pass->partly.n;
 	QcStatus	status = QC_END;
 
 	if (!r->hooks.write(r->hooks.context, view->seq))
@@ -498,7 +502,7 @@ look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcErro
 	if (status != QC_OK)
 		return status;
 	seen->next = 0;
-	seen->complete = pass->dead.n + pass->partly.n + pass->zeros.n == ndead;
+	seen->complete = pass->dead.n + pass->partly.n == ndead;
 	seen->deaths = view->deaths;
 	seen->looked_at = qc_reclaim_clock(r);
 	return QC_OK;
@@ -625,7 +629,6 @@ qc_reclaim_pass(QcReclaim *r, const QcReclaimBudget *budget, int64_t now, QcRecl
 		status = qc_reclaim_act(&pass, err);
 	qc_look_end(&pass.look);
 	free(pass.dead.files);
-	free(pass.zeros.files);
 	free(pass.partly.files);
 	return status;
 }

@@ -87,6 +87,7 @@ typedef struct QcFileSeen
 	int64_t		died_at;		/* when something was last seen to have died in it */
 	bool		dead;			/* nothing in it is needed */
 	bool		bad;			/* it cannot be looked at, or copied */
+	bool		due;			/* writing it anew pays; it has not had its turn */
 	uint8_t		witness[QC_IDX_ENTRY_SIZE]; /* a record that was needed, as in a .qidx */
 } QcFileSeen;
 
@@ -142,7 +143,6 @@ typedef struct QcReclaimReport
 	uint32_t	looked;
 	uint32_t	deleted;
 	uint32_t	rewritten;
-	uint32_t	shortened;
 	uint32_t	sealed;
 	uint32_t	bad;			/* files that could not be looked at or copied */
 	uint32_t	held;			/* files that could go but for the floor */

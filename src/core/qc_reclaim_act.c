@@ -205,41 +205,23 @@ delete_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
 	return status;
 }
 
-/* ---- shortening ---- */
-
-static QcStatus
-shorten_all(QcReclaimPass *pass, const Moment *moment, QcError *err)
-{
-	QcReclaim  *r = pass->r;
-	QcStatus	status = QC_OK;
-
-	for (uint32_t i = 0; i < pass->zeros.n && status == QC_OK; i++)
-	{
-		const QcReclaimFile *file = &pass->zeros.files[i];
-
-		if (!is_below(pass, file, moment) || !r->hooks.keep_out(r->hooks.context))
-		{
-			postpone(pass, file->log);
-			continue;
-		}
-		status = qc_remove_zeros(r->cache->files, file->log, file->file, file->length, err);
-		r->hooks.let_in(r->hooks.context);
-		tell_step(r, "shortened");
-		status = unless_dropped(pass, file->log, status);
-		if (status != QC_OK)
-			return status;
-		pass->report->shortened++;
-		pass->report->freed += file->gain;
-	}
-	return status;
-}
-
 /* ---- rewriting ---- */
 
 static bool
 may_copy(void *context)
 {
 	return qc_reclaim_goes_on(context, "copying", 0, 0);
+}
+
+/* It cannot be copied: not at once again. */
+static void
+no_copy(QcReclaimPass *pass, const QcReclaimFile *file)
+{
+	QcLogSeen  *seen = qc_reclaim_log(pass->r, file->log);
+	QcFileSeen *known;
+
+	if (seen != NULL && qc_reclaim_file(seen, file->file, &known, NULL) == QC_OK)
+		known->due = false;
 }
 
 /*
@@ -277,6 +259,7 @@ copy_all(QcReclaimPass *pass, QcRewrite *copies, const Moment *moment, QcError *
 		tell_step(r, "copied");
 		if (status == QC_OK || status == QC_INTERRUPTED || !qc_reclaim_log_lives(r, file->log))
 			continue;
+		no_copy(pass, file);
 		pass->report->bad++;
 		if (err != NULL)
 			r->hooks.report(r->hooks.context, err);
@@ -354,8 +337,6 @@ give_up(QcReclaimPass *pass, QcRewrite *copies)
 	}
 	for (uint32_t i = 0; i < pass->dead.n; i++)
 		postpone(pass, pass->dead.files[i].log);
-	for (uint32_t i = 0; i < pass->zeros.n; i++)
-		postpone(pass, pass->zeros.files[i].log);
 }
 
 /* Wait until what was seen so far is stored; false = it cannot be now. */
@@ -400,7 +381,7 @@ qc_reclaim_act(QcReclaimPass *pass, QcError *err)
 	Moment		moment;
 	QcStatus	status;
 
-	if (pass->dead.n + pass->partly.n + pass->zeros.n == 0)
+	if (pass->dead.n + pass->partly.n == 0)
 		return QC_OK;
 	copies = calloc(pass->partly.n + 1, sizeof(QcRewrite));
 	if (copies == NULL)
@@ -412,8 +393,6 @@ qc_reclaim_act(QcReclaimPass *pass, QcError *err)
 		return QC_OK;
 	}
 	status = delete_all(pass, &moment, err);
-	if (status == QC_OK)
-		status = shorten_all(pass, &moment, err);
 	if (status == QC_OK)
 		status = rewrite_all(pass, copies, &moment, err);
 	else

@@ -11,7 +11,7 @@
 
 #include "qc_reclaim.h"
 
-/* A closed file that is to go, to be shortened, or to be rewritten. */
+/* A closed file that is to go, or to be rewritten. */
 typedef struct QcReclaimFile
 {
 	uint64_t	log;
@@ -53,7 +53,6 @@ typedef struct QcReclaimPass
 	int64_t		began;			/* monotonic */
 	QcLook		look;
 	QcReclaimList dead;			/* by log, then by number */
-	QcReclaimList zeros;
 	QcReclaimList partly;		/* best first */
 	bool		stopped;		/* the caller said so */
 } QcReclaimPass;

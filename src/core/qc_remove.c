@@ -121,24 +121,6 @@ qc_remove_files(QcFiles *files, uint64_t log, const uint64_t *ids, uint32_t n, Q
 	return status;
 }
 
-QcStatus
-qc_remove_zeros(QcFiles *files, uint64_t log, uint64_t file, uint64_t length, QcError *err)
-{
-	const QcIo *io = files->io;
-	char		path[QC_PATH_MAX];
-	QcHandle	handle;
-	QcStatus	status = qc_files_get(files, log, file, true, &handle, err);
-	int			rc;
-
-	if (status != QC_OK)
-		return status;
-	rc = io->truncate(io->context, handle, length);
-	if (rc == 0)
-		rc = io->sync(io->context, handle);
-	qc_path_file(path, files->layout, log, file, "qlog");
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not shorten log file");
-}
-
 /* ---- what was left behind ---- */
 
 typedef struct Leftovers

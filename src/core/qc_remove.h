@@ -20,10 +20,6 @@ typedef void (*QcStepHook) (void *context, const char *step);
 extern QcStatus qc_remove_files(QcFiles *files, uint64_t log, const uint64_t *ids, uint32_t n,
 								QcStepHook step, void *step_context, QcError *err);
 
-/* Cut the zeros at the end of a closed file, whose records end at `length`. */
-extern QcStatus qc_remove_zeros(QcFiles *files, uint64_t log, uint64_t file, uint64_t length,
-								QcError *err);
-
 /*
  * Remove *.dead files, rewritten files that were never published (r*.qlog.tmp), and indexes below file `below` whose log file is not
  * there.  Only whoever rewrites files may call it while serving.

@@ -349,6 +349,40 @@ test_rest_is_given_back(void)
 	end();
 }
 
+/* Whoever finds an index finds no zeros behind the end: also after a power failure, and when the file could not be cut. */
+static void
+test_rest_goes_before_the_index(void)
+{
+	begin();
+	put_three_files();
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_OK);
+	qc_files_close(&hand.files);
+	sim_disk_reboot(hand.disk, SIM_LOSE_ALL, SIM_LOSE_ALL);
+	CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog"), written_end(1));
+	CHECK(qc_read_idx_usable(&hand.files, 1, 1));
+	sim_disk_fail(hand.disk, SIM_OP_TRUNCATE, 1, EIO);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 2, &err), QC_IO);
+	CHECK(!qc_read_idx_usable(&hand.files, 1, 2));
+	sim_disk_heal(hand.disk);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 2, &err), QC_OK);
+	CHECK_U64(hand_size(&hand, "qlog/q1/r00000002.qlog"), written_end(2));
+	end();
+}
+
+/* The directory goes with its queue while an index is written, or somebody else writes the same one: no error of anybody. */
+static void
+test_index_overtaken(void)
+{
+	begin();
+	put_three_files();
+	sim_disk_fail(hand.disk, SIM_OP_RENAME, 1, ENOENT);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_MISSING);
+	CHECK_U64(err.code, QC_MISSING);
+	sim_disk_fail(hand.disk, SIM_OP_CREATE, 1, ENOENT);
+	CHECK_U64(qc_read_build_idx(&hand.files, 1, 2, NULL), QC_MISSING);
+	end();
+}
+
 /* Right after somebody has asked for its size, file 1 gives its zeros back. */
 static uint64_t shrinks_to;
 
@@ -834,6 +868,8 @@ main(void)
 	UNIT_RUN(test_locate_without_index);
 	UNIT_RUN(test_locate_with_index);
 	UNIT_RUN(test_rest_is_given_back);
+	UNIT_RUN(test_rest_goes_before_the_index);
+	UNIT_RUN(test_index_overtaken);
 	UNIT_RUN(test_shrinks_while_it_is_read);
 	UNIT_RUN(test_index_is_used);
 	UNIT_RUN(test_stale_index);
