@@ -315,7 +315,7 @@ CREATE FUNCTION qlog_verify(queue text DEFAULT NULL, deep boolean DEFAULT false,
                             OUT partition text, OUT first_position bigint, OUT messages bigint, OUT finding text) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_verify' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 10;
 COMMENT ON FUNCTION qlog_verify(text, boolean) IS
-'Reads the log files of a queue, or (NULL) those of all queues of this database, the system log and the snapshots, and returns one row for each thing that is wrong; none = all is well. Every record is checked by its checksum; deep: true also decodes every message and looks for messages that the queue should have and no file has. file, position, bytes: a damaged place; partition, first_position, messages: messages that cannot be read; finding: what is wrong. Changes nothing; qlog_stat_progress_verify shows how far it is. For members of pg_monitor. Errors: 42704 no such queue, 58030 a file cannot be read, 57P03 still recovering, XX001 out of service.';
+'Reads the log files of a queue, or (NULL) those of all queues of this database, the system log and the snapshots, and returns one row for each thing that is wrong; none = all is well. Every record is checked by its checksum; Messages that a queue should have and no file has are found too: a file that is gone, empty or cut short. deep: true also unpacks and decodes every message. file, position, bytes: a damaged place; partition, first_position, messages: messages that cannot be read; finding: what is wrong. Changes nothing; qlog_stat_progress_verify shows how far it is. For members of pg_monitor. Errors: 42704 no such queue, 58030 a file cannot be read, 57P03 still recovering, XX001 out of service.';
 
 CREATE FUNCTION qlog_repair(queue text, dry_run boolean DEFAULT true, OUT queue text, OUT file text, OUT "position" bigint, OUT bytes bigint,
                             OUT partition text, OUT first_position bigint, OUT messages bigint, OUT action text) RETURNS SETOF record
@@ -337,7 +337,7 @@ AS 'MODULE_PATHNAME', 'qlog_damage' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 2;
 COMMENT ON FUNCTION qlog_damage() IS 'Rows of the view qlog_damage.';
 CREATE VIEW qlog_damage AS SELECT * FROM qlog_damage();
 COMMENT ON VIEW qlog_damage IS
-'Damaged places of log files that the scrub worker has found since the server started, and the first one of each queue that is out of service: queue (NULL when several share the log, or for the system log), file, byte, length (NULL = not known), what is wrong, whether something needed stood there, whether a queue of the log is out of service, when it was found (NULL = before this start).';
+'Damaged places of log files, and messages that are in no file (file is NULL), that the scrub worker or a pop has found since the server started, and the first one of each queue that is out of service: queue (NULL when several share the log, or for the system log), file, byte, length (NULL = not known), what is wrong, whether something needed stood there, whether a queue of the log is out of service, when it was found (NULL = before this start).';
 
 CREATE FUNCTION qlog_checkpoint(snapshot boolean DEFAULT false) RETURNS bigint
 AS 'MODULE_PATHNAME', 'qlog_checkpoint' LANGUAGE C VOLATILE PARALLEL UNSAFE;

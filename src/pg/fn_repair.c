@@ -268,7 +268,7 @@ carry_out(Repair *repair)
 		mend(repair, &verify->findings[i]);
 	QLOG_STOP("repair-after-mend");
 	log_end(repair);
-	qlog_damage_forget(repair->queue.log, 0);
+	qlog_damage_forget(repair->queue.log, QLOG_DAMAGE_ALL);
 }
 
 Datum

@@ -138,7 +138,7 @@ verify_log(ReturnSetInfo *result, QlogVerify *verify, Target **targets, uint32 f
 {
 	qlog_verify_log(verify, targets[first]->log);
 	put_findings(result, verify, end - first == 1 ? targets[first] : NULL);
-	for (uint32 i = first; verify->deep && i < end; i++)
+	for (uint32 i = first; i < end; i++)
 	{
 		qlog_verify_queue(verify, targets[i]->id);
 		for (uint32 k = 0; k < verify->nmissing; k++)

@@ -1,6 +1,6 @@
 /*
  * qlog_damage.c
- *		Damaged places and queues out of service (contract in qlog_damage.h), and the view qlog_damage.
+ *		Damaged places and missing messages (contract in qlog_damage.h), and the view qlog_damage.
  */
 #include "qlog_damage.h"
 
@@ -19,38 +19,73 @@
 
 PG_FUNCTION_INFO_V1(qlog_damage);
 
-#define STOPPED_MAX	64			/* queues that one place puts out of service by name; more go
-								 * silently */
+#define QUEUES_MAX	64			/* queues that are named for one place */
 
-void
-qlog_damage_note(const QcFinding *finding, bool needed)
+/* Note it, unless the same is noted: then what is known of it now.	true = it was not. */
+static bool
+note(const QlogDamageNote *new)
 {
-	QlogDamageNote *note = NULL;
 	QlogShared *shared = qlog_shared;
+	QlogDamageNote *at = NULL;
+	bool		added;
 
 	LWLockAcquire(&shared->damage_lock, LW_EXCLUSIVE);
-	for (uint32 i = 0; i < shared->ndamage && note == NULL; i++)
+	for (uint32 i = 0; i < shared->ndamage && at == NULL; i++)
 	{
 		QlogDamageNote *old = &shared->damage[i];
 
-		if (old->log == finding->log && old->file == finding->file && old->position == finding->position)
-			note = old;
+		if (old->log == new->log && old->file == new->file && old->position == new->position &&
+			old->partition == new->partition)
+			at = old;
 	}
-	if (note == NULL && shared->ndamage < QLOG_DAMAGE_MAX)
+	added = at == NULL;
+	if (added && shared->ndamage < QLOG_DAMAGE_MAX)
 	{
-		note = &shared->damage[shared->ndamage++];
-		note->found_at = GetCurrentTimestamp();
+		at = &shared->damage[shared->ndamage++];
+		at->found_at = GetCurrentTimestamp();
 	}
-	if (note != NULL)
+	if (at != NULL)
 	{
-		note->log = finding->log;
-		note->file = finding->file;
-		note->position = finding->position;
-		note->bytes = finding->bytes;
-		note->needed = needed;
-		strlcpy(note->text, finding->text, sizeof(note->text));
+		TimestampTz found_at = at->found_at;
+
+		*at = *new;
+		at->found_at = found_at;
 	}
 	LWLockRelease(&shared->damage_lock);
+	return added;
+}
+
+bool
+qlog_damage_note(const QcFinding *finding, bool needed)
+{
+	QlogDamageNote new = {.log = finding->log, .file = finding->file, .position = finding->position,
+		.bytes = finding->bytes, .needed = needed};
+
+	strlcpy(new.text, finding->text, sizeof(new.text));
+	return note(&new);
+}
+
+bool
+qlog_damage_note_missing(uint64 log, uint64 partition, uint64 first, uint64 end)
+{
+	QlogDamageNote new = {.log = log, .position = first, .partition = partition, .needed = true};
+
+	snprintf(new.text, sizeof(new.text), UINT64_FORMAT " messages from position " UINT64_FORMAT " on are in no file",
+			 end - first, first);
+	return note(&new);
+}
+
+void
+qlog_damage_met(uint64 log, const QcError *err)
+{
+	QcFinding	finding = {.log = log, .position = err->position};
+	const char *name = strrchr(err->file, '/');
+
+	/* Which messages are in no file the scrub worker tells, in runs. */
+	if (name == NULL || err->position == UINT64_MAX || !qc_name_parse_file(name + 1, "qlog", &finding.file))
+		return;
+	strlcpy(finding.text, err->text, sizeof(finding.text));
+	(void) qlog_damage_note(&finding, true);
 }
 
 void
@@ -62,10 +97,10 @@ qlog_damage_forget(uint64 log, uint64 file)
 	LWLockAcquire(&shared->damage_lock, LW_EXCLUSIVE);
 	for (uint32 i = 0; i < shared->ndamage; i++)
 	{
-		const QlogDamageNote *note = &shared->damage[i];
+		const QlogDamageNote *old = &shared->damage[i];
 
-		if (note->log != log || (file != 0 && note->file != file))
-			shared->damage[kept++] = *note;
+		if (old->log != log || (file != QLOG_DAMAGE_ALL && old->file != file))
+			shared->damage[kept++] = *old;
 	}
 	shared->ndamage = kept;
 	LWLockRelease(&shared->damage_lock);
@@ -115,65 +150,76 @@ qlog_damage_needs(const QlogLost *lost)
 	return needed;
 }
 
-/* A queue that was put out of service. */
-typedef struct Stopped
+/* Name of a queue, copied. */
+typedef struct Named
 {
-	char		name[QLOG_NAME_MAX];
+	uint64		queue;
+	char text[	QLOG_NAME_MAX];
 	uint16		len;
-} Stopped;
+} Named;
 
 static void
-stop(QcQueue *queue, const QcFinding *finding, Stopped *stopped, uint32 *n)
+take_name(Named *name, const QcQueue *queue)
 {
-	if (!qc_queue_damage(qlog_state, queue, finding->file, finding->position))
-		return;
-	if (*n < STOPPED_MAX && queue->name != 0)
-	{
-		stopped[*n].len = queue->name_len;
-		memcpy(stopped[*n].name, qc_name_at(qlog_state, queue->name), queue->name_len);
-	}
-	(*n)++;
+	name->queue = queue->id;
+	name->len = queue->name == 0 ? 0 : queue->name_len;
+	if (name->len > 0)
+		memcpy(name->text, qc_name_at(qlog_state, queue->name), name->len);
 }
 
-uint32
-qlog_damage_stop(const QcFinding *finding, const QlogLost *lost, uint32 nlost)
+/* The queues whose needed messages these are, each once; returns their number. */
+static uint32
+queues_of(const QlogLost *lost, uint32 nlost, Named *names)
 {
-	Stopped    *stopped = palloc0(STOPPED_MAX * sizeof(Stopped));
-	char		path[QC_PATH_MAX];
 	uint32		n = 0;
 
-	qlog_lock_state();
-	for (uint32 i = 0; i < nlost; i++)
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	for (uint32 i = 0; i < nlost && n < QUEUES_MAX; i++)
 	{
-		QcPartition *partition = needs(&lost[i]) ? qc_partition_by_id(qlog_state, lost[i].partition) : NULL;
+		const QcPartition *partition = needs(&lost[i]) ? qc_partition_by_id(qlog_state, lost[i].partition) : NULL;
+		const QcQueue *queue = partition == NULL ? NULL : QC_AT(qlog_state, QcQueue, partition->queue);
+		bool		named = queue == NULL;
 
-		if (partition != NULL)
-			stop(QC_AT(qlog_state, QcQueue, partition->queue), finding, stopped, &n);
+		for (uint32 k = 0; k < n && !named; k++)
+			named = names[k].queue == queue->id;
+		if (!named)
+			take_name(&names[n++], queue);
 	}
-	for (QcQueue *queue = lost != NULL ? NULL : QC_AT(qlog_state, QcQueue, qlog_state->queues.head);
-		 queue != NULL; queue = QC_AT(qlog_state, QcQueue, queue->all.next))
-	{
-		if (queue->log_id == finding->log)
-			stop(queue, finding, stopped, &n);
-	}
-	qlog_unlock_state();
-	qc_path_file(path, qlog_files()->layout, finding->log, finding->file, "qlog");
-	for (uint32 i = 0; i < Min(n, STOPPED_MAX); i++)
-		ereport(WARNING,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("qlog: queue \"%.*s\" is out of service", (int) stopped[i].len, stopped[i].name),
-				 errdetail("File \"%s\" is damaged at byte " UINT64_FORMAT ": %s.", path, finding->position,
-						   finding->text),
-				 errhint("qlog_verify() shows what is lost; qlog_repair() gives it up and brings the queue back.")));
-	pfree(stopped);
+	LWLockRelease(&qlog_shared->state_lock);
 	return n;
+}
+
+static void
+warn(const QcFinding *finding, const char *what)
+{
+	char		path[QC_PATH_MAX];
+
+	qc_path_file(path, qlog_files()->layout, finding->log, finding->file, "qlog");
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("qlog: %s", what),
+			 errdetail("File \"%s\" is damaged at byte " UINT64_FORMAT ": %s.", path, finding->position, finding->text),
+			 errhint("qlog_verify() shows what is lost. Bring back a good copy of the file before consumers come to it, or give it up with qlog_repair().")));
+}
+
+void
+qlog_damage_tell(const QcFinding *finding, const QlogLost *lost, uint32 nlost)
+{
+	Named	   *names = palloc(QUEUES_MAX * sizeof(Named));
+	uint32		n = lost == NULL ? 0 : queues_of(lost, nlost, names);
+
+	if (lost == NULL)
+		warn(finding, "a log file is damaged");
+	for (uint32 i = 0; i < n; i++)
+		warn(finding, psprintf("messages of queue \"%.*s\" cannot be read", (int) names[i].len, names[i].text));
+	pfree(names);
 }
 
 /* ---- the view ---- */
 
 /* The queue that alone uses a log, and whether it is out of service. */
 static bool
-queue_of_log(uint64 log, Stopped *name, bool *out)
+queue_of_log(uint64 log, Named *name, bool *out)
 {
 	uint32		n = 0;
 
@@ -186,11 +232,29 @@ queue_of_log(uint64 log, Stopped *name, bool *out)
 			continue;
 		n++;
 		*out |= queue->damaged != 0;
-		name->len = queue->name_len;
-		memcpy(name->name, qc_name_at(qlog_state, queue->name), queue->name_len);
+		take_name(name, queue);
 	}
 	LWLockRelease(&qlog_shared->state_lock);
 	return n == 1;
+}
+
+/* The queue of a partition, and whether it is out of service; false = it has gone. */
+static bool
+queue_of_partition(uint64 id, Named *name, bool *out)
+{
+	const QcPartition *partition;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	partition = qc_partition_by_id(qlog_state, id);
+	if (partition != NULL)
+	{
+		const QcQueue *queue = QC_AT(qlog_state, QcQueue, partition->queue);
+
+		*out = queue->damaged != 0;
+		take_name(name, queue);
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return partition != NULL && name->len > 0;
 }
 
 static void
@@ -199,15 +263,17 @@ put_note(ReturnSetInfo *result, const QlogDamageNote *note)
 	Datum		values[8];
 	bool		nulls[8] = {false};
 	char		path[QC_PATH_MAX];
-	Stopped		name;
-	bool		out;
+	Named		name = {0};
+	bool		out = false;
 
-	nulls[0] = !queue_of_log(note->log, &name, &out);
-	values[0] = nulls[0] ? (Datum) 0 : qlog_text_datum(name.name, name.len);
+	nulls[0] = !(note->partition != 0 ? queue_of_partition(note->partition, &name, &out) :
+				 queue_of_log(note->log, &name, &out));
+	values[0] = nulls[0] ? (Datum) 0 : qlog_text_datum(name.text, name.len);
 	qc_path_file(path, qlog_files()->layout, note->log, note->file, "qlog");
 	values[1] = CStringGetTextDatum(path);
 	values[2] = Int64GetDatum((int64) note->position);
 	values[3] = Int64GetDatum((int64) note->bytes);
+	nulls[1] = nulls[2] = note->file == 0;
 	nulls[3] = note->bytes == 0;
 	values[4] = CStringGetTextDatum(note->text);
 	values[5] = BoolGetDatum(note->needed);

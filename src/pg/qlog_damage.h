@@ -1,11 +1,12 @@
 /*
  * qlog_damage.h
- *		Damaged places that were found on disk since the server started, and queues that are out of service.
+ *		Damaged places and missing messages that were found since the server started.
  *
- * A queue's own note of its first damaged place is in its row (QcQueue.damaged) and outlives a restart; the list here is for
- * the view qlog_damage and is made anew by the scrub worker.
+ * Damage concerns the messages that stood there, and nobody else: their queue goes on, and each of them is given up when a consumer
+ * comes to it (qlog_unread.h), or by qlog_repair.	A queue goes out of service (QcQueue.damaged) only where a start cannot tell how
+ * far its state is right.	The list here is for the view qlog_damage; the scrub worker makes it anew.
  *
- * Callers: wrk_scrub.c, fn_repair.c, fn_verify.c.
+ * Callers: wrk_scrub.c, fn_pop.c, fn_repair.c, fn_verify.c.
  */
 #ifndef QLOG_DAMAGE_H
 #define QLOG_DAMAGE_H
@@ -14,10 +15,18 @@
 
 #include "../core/qc_verify.h"
 
-/* Note a place, once. needed: what stood there is still needed. */
-extern void qlog_damage_note(const QcFinding *finding, bool needed);
+/* Note a place, once.	needed: what stood there is still needed.  true = it was not known. */
+extern bool qlog_damage_note(const QcFinding *finding, bool needed);
 
-/* Forget what was noted of a log (file 0 = all of its files): it was repaired, or has gone. */
+/* Note that messages [first, end) of a partition are in no file of the log. true = it was not known. */
+extern bool qlog_damage_note_missing(uint64 log, uint64 partition, uint64 first, uint64 end);
+
+/* Note the place that a reader of the log met, when it is known. */
+extern void qlog_damage_met(uint64 log, const QcError *err);
+
+/* Forget what was noted of a file of a log, or of messages in none of its files: it was repaired, looked at anew, or has gone. */
+#define QLOG_DAMAGE_ALL UINT64_MAX	/* of the log */
+#define QLOG_DAMAGE_MISSING 0	/* messages in no file */
 extern void qlog_damage_forget(uint64 log, uint64 file);
 
 /* May messages of this partition stand in this log?	One that is not known any more may. */
@@ -35,9 +44,9 @@ typedef struct QlogLost
 extern bool qlog_damage_needs(const QlogLost *lost);
 
 /*
- * Put those queues out of service whose messages these are, as far as they are needed; lost NULL: it is not known whose they
- * are, so all queues of the log.	Returns how many were put out of service, each with a WARNING in the server's log.
+ * Tell the server's log of a place that was not known before: a WARNING for each queue whose needed messages these are; lost NULL: it
+ * is not known whose they are.
  */
-extern uint32 qlog_damage_stop(const QcFinding *finding, const QlogLost *lost, uint32 nlost);
+extern void qlog_damage_tell(const QcFinding *finding, const QlogLost *lost, uint32 nlost);
 
 #endif							/* QLOG_DAMAGE_H */

@@ -70,14 +70,15 @@ typedef struct QlogProgress
 	TimestampTz started_at;
 } QlogProgress;
 
-/* A damaged place that was found (qlog_damage.h). */
+/* A damaged place, or messages that are in no file, as they were found (qlog_damage.h). */
 #define QLOG_DAMAGE_MAX 256
 typedef struct QlogDamageNote
 {
 	uint64		log;
-	uint64		file;
-	uint64		position;
+	uint64		file;			/* 0 = messages that are in no file */
+	uint64		position;		/* in the file; of the first message */
 	uint64		bytes;			/* 0 = not known */
+	uint64		partition;		/* of the messages */
 	TimestampTz found_at;		/* 0 = before this start */
 	bool		needed;			/* what stood there is still needed */
 	char text[	128];

@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 
 #include "qlog_commit.h"
+#include "qlog_damage.h"
 #include "qlog_report.h"
 
 #include "../core/qc_lease.h"
@@ -39,6 +40,7 @@ qlog_unread_note(QlogUnread *unread, const QlogQueue *queue, const QlogSpot *spo
 
 	if (!qlog_fetch_lost(err->code))
 		qlog_report(ERROR, err, "could not read a message");
+	qlog_damage_met(spot->location.log, err);
 	if (unread->n == 0)
 		unread->err = *err;
 	unread->attempt = Max(unread->attempt, spot->attempt);

@@ -16,6 +16,7 @@
 #include "qlog_fetch.h"
 #include "qlog_logfiles.h"
 #include "qlog_report.h"
+#include "qlog_snapshot.h"
 
 #include "../core/qc_lane.h"
 #include "../core/qc_log.h"
@@ -83,8 +84,8 @@ note_finding(void *context, const QcFinding *finding)
 	return true;
 }
 
-static bool
-note_record(void *context, uint64_t partition, uint64_t first, uint32_t count)
+bool
+qlog_verify_record(void *context, uint64_t partition, uint64_t first, uint32_t count)
 {
 	QlogVerify *v = context;
 	QcCoverRange *more;
@@ -196,7 +197,7 @@ verify_file(QlogVerify *v, uint64 file)
 {
 	QcVerify	verify = {.files = qlog_files(), .log = v->log, .file = file,
 		.end = file == v->file ? v->tail : 0, .deep = v->deep, .context = v,
-		.finding = note_finding, .record = v->deep ? note_record : NULL, .belongs = belongs,
+		.finding = note_finding, .record = qlog_verify_record, .belongs = belongs,
 		.progress = note_progress};
 	uint32		before = v->nfindings;
 	QcError		err;
@@ -237,6 +238,59 @@ verify_file(QlogVerify *v, uint64 file)
 		v->progress->files_done++;
 }
 
+/* The seq that a file begins with, as its header says; 0 = it does not tell. */
+static uint64
+first_seq(uint64 log, uint64 file)
+{
+	uint8		bytes[QC_FILE_HEADER_SIZE];
+	QcFileHeader header;
+
+	if (qc_files_read(qlog_files(), log, file, 0, bytes, sizeof(bytes), NULL) != QC_OK ||
+		qc_file_header_decode(bytes, sizeof(bytes), &header, NULL) != QC_OK ||
+		header.first_seq == QC_FIRST_SEQ_AHEAD)
+		return 0;
+	return header.first_seq;
+}
+
+/*
+ * Files of the system log are numbered without gaps, and one goes only when a start needs none of its entries: not when the file
+ * behind it begins above the floor.
+ */
+bool
+qlog_verify_gap(uint64 log, const uint64 *files, uint32 n, uint32 *at, QcFinding *finding)
+{
+	uint64		floor = log == 0 && *at < n ? qlog_start_floor() : 0;
+
+	for (; log == 0 && *at + 1 < n; (*at)++)
+	{
+		uint64		next = files[*at + 1];
+		uint64		seq = next == files[*at] + 1 ? 0 : first_seq(log, next);
+
+		if (seq <= floor + 1)
+			continue;
+		memset(finding, 0, sizeof(*finding));
+		finding->file = next - 1;
+		finding->next_seq = seq;
+		strlcpy(finding->text, "file is missing", sizeof(finding->text));
+		(*at)++;
+		return true;
+	}
+	return false;
+}
+
+static void
+note_gaps(QlogVerify *v, const uint64 *files, uint32 n)
+{
+	QcFinding	finding;
+	uint32		at = 0;
+
+	while (qlog_verify_gap(v->log, files, n, &at, &finding))
+		if (!note_finding(v, &finding))
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory")));
+}
+
 void
 qlog_verify_log(QlogVerify *v, uint64 log)
 {
@@ -250,6 +304,7 @@ qlog_verify_log(QlogVerify *v, uint64 log)
 	ids = list_files(log, v->file, &n);
 	for (uint32 i = 0; i < n; i++)
 		verify_file(v, ids[i]);
+	note_gaps(v, ids, n);
 	qc_cover_sort(&v->cover);
 }
 
@@ -399,7 +454,7 @@ look(QlogVerify *v, uint64 id, uint64 p)
 	status = qlog_fetch_try(&spot, &message, &created_at, &err);
 	if (status == QC_DAMAGED || status == QC_MISSING)
 		return LOOK_MISSING;
-	if (v != NULL && status != QC_OK)
+	if (v != NULL && !v->forgiving && status != QC_OK)
 		qlog_report(ERROR, &err, "could not read a message");
 	return LOOK_THERE;
 }
@@ -414,7 +469,39 @@ note_missing(QlogVerify *v, uint64 partition, uint64 first, uint64 end)
 	v->missing[v->nmissing++] = (QlogMissing) {partition, first, end};
 }
 
-/* Look at both ends of a gap; when both are missing all of it is, as no record was seen that holds any of it. */
+/* A message that is missing is looked at once more: its file may have been replaced meanwhile. */
+static Look
+look_twice(QlogVerify *v, uint64 partition, uint64 p)
+{
+	Look		seen = look(v, partition, p);
+
+	return seen == LOOK_MISSING ? look(v, partition, p) : seen;
+}
+
+/*
+ * The end of what is missing from p on.  As no record was seen that holds any of the gap, all of it is when its last message is;
+ * otherwise those behind stand in newer files.
+ */
+static uint64
+missing_end(QlogVerify *v, const QlogMissing *gap, uint64 p)
+{
+	uint64		high = gap->end - 1;
+
+	if (look(v, gap->partition, high) == LOOK_MISSING)
+		return gap->end;
+	while (high - p > 1)
+	{
+		uint64		middle = p + (high - p) / 2;
+
+		if (look(v, gap->partition, middle) == LOOK_MISSING)
+			p = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+/* Which messages of a gap are missing? */
 static void
 judge_gap(QlogVerify *v, const QlogMissing *gap)
 {
@@ -423,21 +510,14 @@ judge_gap(QlogVerify *v, const QlogMissing *gap)
 
 	while (p < gap->end && looks++ < LOOKS_MAX)
 	{
-		Look		seen = look(v, gap->partition, p);
+		Look		seen = look_twice(v, gap->partition, p);
+		uint64		end = seen == LOOK_MISSING ? missing_end(v, gap, p) : p + 1;
 
 		if (seen == LOOK_NEW)
 			return;
-		/* once more: its file may have been replaced meanwhile */
 		if (seen == LOOK_MISSING)
-			seen = look(v, gap->partition, p);
-		if (seen == LOOK_MISSING && look(v, gap->partition, gap->end - 1) == LOOK_MISSING)
-		{
-			note_missing(v, gap->partition, p, gap->end);
-			return;
-		}
-		if (seen == LOOK_MISSING)
-			note_missing(v, gap->partition, p, p + 1);
-		p++;
+			note_missing(v, gap->partition, p, end);
+		p = end;
 	}
 }
 
@@ -447,7 +527,6 @@ qlog_verify_queue(QlogVerify *v, uint64 queue)
 	Walk	   *w = palloc0(sizeof(Walk));
 	bool		more = true;
 
-	Assert(v->deep);
 	v->nmissing = 0;
 	w->v = v;
 	w->queue = queue;
@@ -522,6 +601,8 @@ qlog_verify_ends_early(const QcFinding *finding)
 	bool		missing = false;
 	QcError		err;
 
+	if (finding->log == 0)
+		return true;
 	qc_error_clear(&err);
 	if (qc_verify_lost(qlog_files(), finding->log, finding->file, finding->position, finding->bytes,
 					   note_named, &named, &err) != QC_OK)

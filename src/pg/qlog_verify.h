@@ -41,23 +41,30 @@ typedef struct QlogVerify
 	QcCover		cover;
 	MemoryContext context;		/* of all of it */
 	bool		failed;			/* no memory, in a callback */
+	bool		forgiving;		/* what cannot be read for the moment is no error */
 } QlogVerify;
 
 extern void qlog_verify_begin(QlogVerify *verify, bool deep, const char *what);
 extern void qlog_verify_end(QlogVerify *verify);
 
-/* Read all files of a log into findings and, when deep, cover.	 58030 when one cannot be read. */
+/* Read all files of a log into findings and cover.	 58030 when one cannot be read. */
 extern void qlog_verify_log(QlogVerify *verify, uint64 log);
 
-/* After a deep qlog_verify_log of the queue's log: what is missing of the queue. */
+/* A QcVerify.record: a record was seen.  false = no memory, which is noted. */
+extern bool qlog_verify_record(void *verify, uint64_t partition, uint64_t first, uint32_t count);
+
+/* Once the queue's log is in cover: what is missing of the queue. */
 extern void qlog_verify_queue(QlogVerify *verify, uint64 queue);
+
+/* A file of the system log is gone that a start would read: it, and what stands behind it; false = none is. */
+extern bool qlog_verify_gap(uint64 log, const uint64 *files, uint32 n, uint32 *at, QcFinding *finding);
 
 /* Name of a partition (of a lane: what it is), at most QLOG_NAME_MAX bytes, which have room; returns its length. */
 extern uint16 qlog_verify_partition(uint64 partition, char *name);
 
 /*
  * A file ends before its index says so (QcFinding.by_index): are messages missing that stood there?  Otherwise the index is that
- * of the file before it was rewritten.
+ * of the file before it was rewritten, which those of the system log never are.
  */
 extern bool qlog_verify_ends_early(const QcFinding *finding);
 

@@ -1,11 +1,11 @@
 /*
  * wrk_scrub.c
- *		The scrub worker: every qlog.scrub_interval it reads all closed log files, qlog.scrub_rate of them a second, and checks
- *		every record.
+ *		The scrub worker: every qlog.scrub_interval it reads all closed log files, qlog.scrub_rate of them a second, checks every
+ *		record, and asks the state for messages that no file holds.
  *
- * What is damaged is noted for the view qlog_damage.  When messages that are still needed stood there, as the file's index
- * tells, their queues go out of service: better now than when a consumer comes to it.  Without an index all queues of the log
- * do.  The worker changes nothing on disk and logs no entry; killed at any moment it begins anew.
+ * What it finds is noted for the view qlog_damage and told to the server's log, once, as far as somebody still needs it.	 Queues go
+ * on: damage concerns the messages that stood there (qlog_damage.h).	The worker changes nothing on disk and logs no entry;
+ * killed at any moment it begins anew.
  */
 #include "wrk_scrub.h"
 
@@ -15,6 +15,7 @@
 #include "storage/procsignal.h"
 #include "utils/memutils.h"
 
+#include "qlog_args.h"
 #include "qlog_damage.h"
 #include "qlog_guc.h"
 #include "qlog_logfiles.h"
@@ -27,6 +28,8 @@
 #define FINDINGS_MAX	64		/* of one file */
 #define LOST_MAX		4096	/* records of one place */
 #define NAP_US			20000
+#define QUEUES_MAX		64		/* of a log, taken under one hold of the lock */
+#define MISSING_MAX		16		/* noted of one queue */
 
 PGDLLEXPORT void qlog_scrub_main(Datum arg);
 
@@ -42,6 +45,7 @@ typedef struct Scrub
 	uint32		nlost;
 	bool		overflow;		/* more was lost than fits */
 	QlogLost	lost[LOST_MAX];
+	QlogVerify	seen;			/* records of the closed files of this log */
 } Scrub;
 
 static bool
@@ -51,6 +55,17 @@ note_finding(void *context, const QcFinding *finding)
 
 	if (scrub->nfindings < FINDINGS_MAX)
 		scrub->findings[scrub->nfindings++] = *finding;
+	return true;
+}
+
+/* Without memory for all of it nothing can be said of what is missing; the rest is done. */
+static bool
+note_record(void *context, uint64_t partition, uint64_t first, uint32_t count)
+{
+	Scrub	   *scrub = context;
+
+	if (!scrub->seen.failed)
+		(void) qlog_verify_record(&scrub->seen, partition, first, count);
 	return true;
 }
 
@@ -110,16 +125,15 @@ judge(Scrub *scrub, const QcFinding *finding)
 		needed = needed || finding->log == 0;
 	for (uint32 i = 0; i < scrub->nlost && !needed; i++)
 		needed = qlog_damage_needs(&scrub->lost[i]);
-	qlog_damage_note(finding, needed);
-	if (needed)
-		(void) qlog_damage_stop(finding, known ? scrub->lost : NULL, scrub->nlost);
+	if (qlog_damage_note(finding, needed) && needed)
+		qlog_damage_tell(finding, known && finding->log != 0 ? scrub->lost : NULL, scrub->nlost);
 }
 
 static void
 scrub_file(Scrub *scrub, uint64 log, uint64 file)
 {
 	QcVerify	verify = {.files = qlog_files(), .log = log, .file = file, .context = scrub,
-		.finding = note_finding, .belongs = belongs, .progress = pace};
+		.finding = note_finding, .record = note_record, .belongs = belongs, .progress = pace};
 	QcError		err;
 	QcStatus	status;
 
@@ -171,17 +185,106 @@ next_log(uint64 from, uint64 *id, uint64 *active)
 	return found;
 }
 
+/* Queues of a log, from one id on; returns their number.  A log that is not shared is named after its queue. */
+static uint32
+queues_of(uint64 log, uint64 from, uint64 *ids)
+{
+	uint32		n = 0;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	if (qlog_state->shards == 0 && log >= from)
+		ids[n++] = log;
+	for (const QcQueue *queue = qlog_state->shards == 0 ? NULL : QC_AT(qlog_state, QcQueue, qlog_state->queues.head);
+		 queue != NULL && n < QUEUES_MAX;
+		 queue = QC_AT(qlog_state, QcQueue, queue->all.next))
+	{
+		if (queue->log_id == log && queue->id >= from && queue->state != QC_QUEUE_DEAD)
+			ids[n++] = queue->id;
+	}
+	LWLockRelease(&qlog_shared->state_lock);
+	return n;
+}
+
+/* Messages of one queue that are in no file. */
+static void
+note_missing(Scrub *scrub, uint64 queue)
+{
+	const QlogVerify *seen = &scrub->seen;
+
+	qlog_verify_queue(&scrub->seen, queue);
+	for (uint32 i = 0; i < Min(seen->nmissing, MISSING_MAX); i++)
+	{
+		const QlogMissing *missing = &seen->missing[i];
+		char		name[QLOG_NAME_MAX];
+		uint16		len = qlog_verify_partition(missing->partition, name);
+
+		if (!qlog_damage_note_missing(scrub->log, missing->partition, missing->first, missing->end))
+			continue;
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("qlog: messages of a queue are in no file"),
+				 errdetail("Log " UINT64_FORMAT ", partition \"%.*s\": " UINT64_FORMAT " messages from position " UINT64_FORMAT " on.",
+						   scrub->log, (int) len, name, missing->end - missing->first, missing->first),
+				 errhint("The view qlog_damage names the queue. Bring back the file before consumers come to them, or give them up with qlog_repair().")));
+	}
+}
+
+/* What does the state say is there, and no closed file holds?	What came since the look began stands in the file that was active then. */
+static void
+find_missing(Scrub *scrub)
+{
+	uint64		ids[QUEUES_MAX];
+	uint64		from = 0;
+	uint32		n;
+
+	qc_cover_sort(&scrub->seen.cover);
+	qlog_damage_forget(scrub->log, QLOG_DAMAGE_MISSING);
+	while (!scrub->seen.failed && (n = queues_of(scrub->log, from, ids)) > 0)
+	{
+		for (uint32 i = 0; i < n && !qlog_worker_shutdown(); i++)
+		{
+			note_missing(scrub, ids[i]);
+			qlog_worker_interrupts();
+		}
+		from = qlog_worker_shutdown() ? UINT64_MAX : ids[n - 1] + 1;
+	}
+}
+
+static void
+begin_log(Scrub *scrub, uint64 log, uint64 active)
+{
+	QlogVerify *seen = &scrub->seen;
+
+	scrub->log = seen->log = log;
+	seen->file = active;
+	seen->tail = QC_FILE_HEADER_SIZE;
+	seen->cover.n = 0;
+	seen->failed = false;
+	seen->forgiving = true;
+}
+
 /* Closed files of one log. */
 static void
 scrub_log(Scrub *scrub, uint64 log, uint64 active)
 {
 	uint32		n;
+	uint32		at = 0;
 	uint64	   *files = qlog_log_files(log, &n);
+	QcFinding	gap;
 
+	begin_log(scrub, log, active);
+	if (log == 0)
+		qlog_damage_forget(log, QLOG_DAMAGE_ALL);
+	while (n > 0 && files[n - 1] > active)
+		n--;
 	for (uint32 i = 0; i < n && files[i] < active && !qlog_worker_shutdown(); i++)
 		scrub_file(scrub, log, files[i]);
+	while (qlog_verify_gap(log, files, n, &at, &gap))
+		judge(scrub, &gap);
 	if (files != NULL)
 		pfree(files);
+	if (!qlog_worker_shutdown())
+		find_missing(scrub);
 }
 
 /* Places in files that have gone, with their queue or by themselves, are forgotten. */
@@ -204,7 +307,8 @@ forget_gone(void)
 		if (!found)
 			return;
 		qc_files_forget(qlog_files(), note.log, note.file);
-		if (qc_files_size(qlog_files(), note.log, note.file, false, &size, &err) != QC_MISSING)
+		if (note.file == QLOG_DAMAGE_MISSING || note.log == 0 ||
+			qc_files_size(qlog_files(), note.log, note.file, false, &size, &err) != QC_MISSING)
 			continue;
 		qlog_damage_forget(note.log, note.file);
 		i--;
@@ -225,10 +329,15 @@ pass(Scrub *scrub)
 	scrub->bytes = 0;
 	while (!qlog_worker_shutdown() && next_log(from, &id, &active))
 	{
+		MemoryContextReset(scrub->seen.context);
+		scrub->seen.cover = (QcCover) {0};
+		scrub->seen.missing = NULL;
+		scrub->seen.nmissing = scrub->seen.max_missing = 0;
 		scrub_log(scrub, id, active);
 		qlog_worker_interrupts();
 		from = id + 1;
 	}
+	MemoryContextReset(scrub->seen.context);
 	forget_gone();
 	worker->passes++;
 	worker->last_pass_us = qlog_monotonic() - scrub->began;
@@ -256,6 +365,7 @@ qlog_scrub_main(Datum arg)
 	int64		began = qlog_monotonic();
 
 	scrub->worker = worker;
+	scrub->seen.context = AllocSetContextCreate(TopMemoryContext, "qlog scrub", ALLOCSET_DEFAULT_SIZES);
 	while (!qlog_worker_shutdown())
 	{
 		qlog_worker_state(worker, "idle");

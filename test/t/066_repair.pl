@@ -1,5 +1,6 @@
-# A damaged queue: found by qlog_verify and by the scrub worker, out of service alone, repaired: what is readable is there, what is
-# lost is said, the damaged bytes are kept, and every replay agrees.
+# Damage below the checkpoint: found by qlog_verify, by the scrub worker and by consumers, and all three say the same; the queue goes on
+# without the messages that stood there. Repaired: what is readable is there, what is lost is said, the damaged bytes are
+# kept, and every replay agrees.
 
 use strict;
 use warnings;
@@ -70,21 +71,33 @@ is(scalar(() = $rows =~ /^a\|/mg), 2, 'and nothing else');
 is($node->sql("select count(*) from qlog_verify('b', true)"), '0', 'the other queue is sound');
 
 $node->scrub;
-like($node->sql('select queue, file, needed, out_of_service, finding from qlog_damage'), qr/^a\|\Q$name\E\|t\|t\|.*checksum/, 'scrub: the place');
-ok($node->log_contains('queue "a" is out of service'), 'and the log says so');
-is($node->sqlstate("select * from queue_pop('a')"), 'XX001', 'its queue cannot be read');
-is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'nor written');
-is($node->sql("select count(*) from queue_pop('b', 5)"), '5', 'the other one goes on');
+like($node->sql('select queue, file, needed, out_of_service, finding from qlog_damage'), qr/^a\|\Q$name\E\|t\|f\|.*checksum/m, 'scrub: the place');
+like($node->sql('select queue, file is null, needed, finding from qlog_damage'), qr/^a\|t\|t\|1 messages from position 29 on are in no file/m,
+	'scrub: the message');
+ok($node->log_contains('messages of queue "a" cannot be read'), 'and the log says so');
+
+# One policy: the message alone is concerned, whoever finds the damage first. Another consumer group meets it.
+is($node->sqlstate("select queue_push('a', '1', 'other')"), undef, 'its queue goes on: push');
+is($node->sql("select count(*) from queue_pop('a', 10, partition => 'other', auto_ack => true)"), '1', 'its queue goes on: pop');
+$node->sql("select queue_subscribe('a', 'audit', 'oldest')");
+is($node->sql("select count(*) from queue_pop('a', 40, partition => 'lane', consumer_group => 'audit')"), '29',
+	'a consumer gets the messages before it');
+is($node->sql("select queue_ack(lease_id) from qlog_leases where consumer_group = 'audit'"), '29', 'and answers them');
+is($node->sqlstate("select * from queue_pop('a', 40, partition => 'lane', consumer_group => 'audit')"), 'XX001', 'then it is told');
+is($node->sql("select count(*) from queue_pop('b', 5)"), '5', 'the other queue goes on');
+$node->sql("select queue_unsubscribe('a', 'audit'); select queue_subscribe('a', 'audit', 'oldest')");
 $node->stop;
 $node->start;
-is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'it stays out of service over a restart');
-like($node->sql('select queue, file, out_of_service, found_at is null from qlog_damage'), qr/^a\|\Q$name\E\|t\|t/, 'the view knows');
+is($node->sqlstate("select * from queue_pop('a', 40, partition => 'lane', consumer_group => 'audit')"), undef, 'after a restart too: those before it');
+$node->sql("select queue_ack(lease_id) from qlog_leases where consumer_group = 'audit'");
+is($node->sqlstate("select * from queue_pop('a', 40, partition => 'lane', consumer_group => 'audit')"), 'XX001', 'after a restart too: then it');
+like($node->sql('select queue, file, needed, out_of_service from qlog_damage'), qr/^a\|\Q$name\E\|t\|f$/, 'what a consumer meets is in the view');
+$node->sql("select queue_unsubscribe('a', 'audit')");
 
 # Repair: first what would be done, then it is done.
 my $before = slurp_file($file);
 like($node->sql("select action from qlog_repair('a')"), qr/would be kept beside.*would be given up/s, 'dry run: says what would be done');
 is(slurp_file($file), $before, 'and does nothing');
-is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'the queue is still out of service');
 $rows = $node->sql("select queue, file, partition, first_position, messages, action from qlog_repair('a', false)");
 like($rows, qr/^a\|\Q$name\E\|\|\|\|.*kept beside/m, 'repair: the place');
 like($rows, qr/^a\|\|lane\|29\|1\|.*given up/m, 'repair: what is lost');
@@ -153,12 +166,17 @@ $node->start;
 $rows = $node->sql("select partition, first_position, messages, finding from qlog_verify('c', true)");
 like($rows, qr/^lane\|\d+\|\d+\|messages are in no file$/, 'a file is gone: its messages are missing');
 my ($first, $n) = $rows =~ /^lane\|(\d+)\|(\d+)\|/;
+is($node->sql("select partition, first_position, messages, finding from qlog_verify('c')"), $rows, 'a file is gone: nobody has to look deep for that');
+$node->scrub;
+like($node->sql("select file is null, needed, finding from qlog_damage where queue = 'c'"),
+	qr/^t\|t\|$n messages from position $first on are in no file$/, 'a file is gone: the scrub worker finds it');
+ok($node->log_contains("partition \"lane\": $n messages from position $first on"), 'a file is gone: the log says so');
 $node->sql("select count(*) from qlog_repair('c', false)");
 is(shown('c'), all_but(400, map { $_ => 1 } $first + 1 .. $first + $n), 'repaired: the others are there');
 $node->sql(q{select queue_push('c', json_build_object('n', 401)::text, 'lane')});
 
 # A closed file that is nothing but zeros, one that is cut short, one that is another one's.
-foreach my $way ([ 'zeroed', sub { my $f = shift; QlogNode::patch($f, 0, "\0" x -s $f) } ],
+foreach my $way ([ 'empty', sub { truncate $_[0], 0 or die $! } ], [ 'zeroed', sub { my $f = shift; QlogNode::patch($f, 0, "\0" x -s $f) } ],
 	[ 'cut short', sub { truncate $_[0], 300000 or die $! } ],
 	[ 'the header torn', sub { QlogNode::patch($_[0], 0, "\0" x 20) } ],
 	[ 'swapped', sub { my $f = shift; my $other = slurp_file(file_of($c, 1)); open(my $fh, '>:raw', $f); print $fh $other; close $fh } ])
@@ -173,7 +191,8 @@ foreach my $way ([ 'zeroed', sub { my $f = shift; QlogNode::patch($f, 0, "\0" x 
 	$node->start;
 	isnt($node->sql("select count(*) from qlog_verify('$queue')"), '0', "$what: found");
 	$node->scrub;
-	is($node->sqlstate("select queue_push('$queue', '1')"), 'XX001', "$what: scrub puts the queue out of service") if $what ne 'the header torn';
+	isnt($node->sql("select count(*) from qlog_damage where queue = '$queue' and needed = ('$what' <> 'the header torn')"), '0', "$what: scrub finds it");
+	is($node->sqlstate("select queue_push('$queue', '1', 'other')"), undef, "$what: the queue goes on");
 	is($node->sql("select count(*) from queue_peek('b')"), '10', "$what: other queues go on");
 	my $lost = $node->sql("select coalesce(sum(messages), 0) from qlog_repair('$queue', false)");
 	cmp_ok($lost, $what eq 'the header torn' ? '==' : '>', 0, "$what: what is lost is said");
@@ -202,6 +221,21 @@ foreach my $point (qw(repair-after-verify repair-after-lost repair-after-floor r
 	is($node->sql("select count(*) from qlog_verify('k $point', true)"), '0', "killed at $point: sound");
 	$node->sql("select queue_push('k $point', '1')");
 }
+
+# At the end of a record, without the index that would tell how long the file was: its messages tell. The same for the system log, of
+# which a start needs what stands above the floor.
+my $short = fill('short', 400);
+$node->wait_until(sub { -e file_of($short, 2) =~ s/qlog$/qidx/r }, 'the index');
+my @records = map { /^record at=(\d+)/ ? $1 : () } split /\n/, ($node->qlog_dump('--payload=none', file_of($short, 2)))[1];
+$node->stop;
+truncate file_of($short, 2), $records[ int(@records / 2) ] or die $!;
+unlink file_of($short, 2) =~ s/qlog$/qidx/r or die $!;
+$node->start;
+isnt($node->sql("select sum(messages) from qlog_verify('short')"), '', 'cut at a record, without index: verify misses messages');
+$node->scrub;
+isnt($node->sql("select count(*) from qlog_damage where queue = 'short' and file is null and needed"), '0', 'cut at a record, without index: scrub does');
+$node->sql("select * from qlog_repair('short', false)");
+is($node->sql("select count(*) from qlog_verify('short')"), '0', 'cut at a record, without index: repaired');
 $node->stop;
 
 # Damage above the mark, in the file that is written to: recovery puts the queue out of service, and finds the place again at every

@@ -1,4 +1,4 @@
-# Damage in a log that several queues share, and in lanes: only the queue whose message is lost goes out of service, and a
+# Damage in a log that several queues share, and in lanes: it concerns the queue whose message is lost and no other, and a
 # repair gives up dead letters and delayed messages too.
 
 use strict;
@@ -61,9 +61,11 @@ is($node->sql(q{select dead, delayed from qlog_stat_queues where queue = 'c'}), 
 my $file = spoil('a 30 a 30');
 like($file, qr/r00000001/, 'in a closed file');
 $node->scrub;
-is($node->sqlstate("select queue_push('a', '1')"), 'XX001', 'the queue whose message it was is out of service');
-is($node->sqlstate("select queue_push('b', '1', 'other')"), undef, 'the other ones of the log are not');
-is($node->sqlstate("select queue_push('c', '1', 'other')"), undef, 'neither of them');
+sub missing { return $node->sql('select queue, finding from qlog_damage where file is null order by 1, 2') }
+is(missing(), 'a|1 messages from position 29 on are in no file', 'the queue whose message it was is named');
+ok($node->log_contains('messages of queue "a" cannot be read') && !$node->log_contains('messages of queue "b" cannot be read'),
+	'the other ones of the log are not');
+is($node->sqlstate("select queue_push('$_', '1', 'other')"), undef, "neither is out of service: $_") foreach qw(a b c);
 is($node->sql("select partition, first_position, messages from qlog_repair('b') where messages is not null"), '', 'nothing of b is lost');
 is($node->sql("select partition, first_position, messages from qlog_repair('a', false) where messages is not null"), 'lane|29|1', 'one of a is');
 is(shown('a'), all_but(120, 30 => 1), 'a: the others are there');
@@ -74,8 +76,8 @@ is($node->sql('select count(*) from qlog_damage'), '0', 'nothing is damaged any 
 spoil('dead 2 dead 2');
 spoil('later 3 later 3');
 $node->scrub;
-is($node->sqlstate("select queue_push('c', '1')"), 'XX001', 'lanes: out of service');
-is($node->sqlstate("select queue_push('a', '1', 'other')"), undef, 'lanes: the others go on');
+is(missing(), join("\n", map { "c|1 messages from position $_ on are in no file" } 1, 2), 'lanes: the queue is named');
+is($node->sqlstate("select queue_push('c', '1', 'other')"), undef, 'lanes: it goes on');
 is($node->sql("select partition, messages from qlog_repair('c', false) where messages is not null order by 1"),
 	"(dead letters)|1\n(delayed messages)|1", 'lanes: what is lost is said');
 is($node->sql(q{select dead, delayed from qlog_stat_queues where queue = 'c'}), '2|2', 'lanes: the others are there');
