@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_array.h"
 #include "qc_entry.h"
 
 typedef struct Part
@@ -45,14 +46,14 @@ typedef struct LogStart
 struct DumpParts
 {
 	Part	   *parts;
-	size_t		nparts;
-	size_t		parts_cap;
+	uint32_t	nparts;
+	uint32_t	parts_cap;
 	Share	   *shares;
-	size_t		nshares;
-	size_t		shares_cap;
+	uint32_t	nshares;
+	uint32_t	shares_cap;
 	LogStart   *logs;
-	size_t		nlogs;
-	size_t		logs_cap;
+	uint32_t	nlogs;
+	uint32_t	logs_cap;
 	uint64_t	open_seq;		/* entry whose message records were added last */
 	uint32_t	open_records;
 	uint64_t	durable_seq;	/* the largest that any entry states */
@@ -79,33 +80,21 @@ dump_parts_free(DumpParts *parts)
 
 /* Room for one more element of an array; false without memory, and then for good. */
 static bool
-grow(DumpParts *parts, void **array, size_t count, size_t *cap, size_t element)
+grow(DumpParts *parts, void *array, uint32_t count, uint32_t *cap, size_t element)
 {
-	void	   *more;
-
-	if (count < *cap)
-		return true;
-	more = realloc(*array, (*cap * 2 + 64) * element);
-	if (more == NULL)
-	{
+	if (qc_array_grow(array, cap, count + 1, element, NULL) != QC_OK)
 		parts->no_memory = true;
-		return false;
-	}
-	*array = more;
-	*cap = *cap * 2 + 64;
-	return true;
+	return !parts->no_memory;
 }
 
 void
 dump_parts_log(DumpParts *parts, uint64_t log, bool reclaimed)
 {
-	void	   *array = parts->logs;
 
 	parts->open_seq = 0;
 	parts->open_records = 0;
-	if (!grow(parts, &array, parts->nlogs, &parts->logs_cap, sizeof(LogStart)))
+	if (!grow(parts, &parts->logs, parts->nlogs, &parts->logs_cap, sizeof(LogStart)))
 		return;
-	parts->logs = array;
 	parts->logs[parts->nlogs++] = (LogStart)
 	{
 		.log = log, .reclaimed = reclaimed
@@ -115,11 +104,9 @@ dump_parts_log(DumpParts *parts, uint64_t log, bool reclaimed)
 static void
 add_share(DumpParts *parts, uint64_t log, uint64_t records)
 {
-	void	   *array = parts->shares;
 
-	if (!grow(parts, &array, parts->nshares, &parts->shares_cap, sizeof(Share)))
+	if (!grow(parts, &parts->shares, parts->nshares, &parts->shares_cap, sizeof(Share)))
 		return;
-	parts->shares = array;
 	parts->shares[parts->nshares++] = (Share)
 	{
 		.log = log, .records = records
@@ -193,7 +180,6 @@ void
 dump_parts_add(DumpParts *parts, const QcRecord *record)
 {
 	Part		part = {.seq = record->seq};
-	void	   *array = parts->parts;
 
 	if (parts->no_memory || record->kind == QC_KIND_PAD)
 		return;
@@ -209,9 +195,8 @@ dump_parts_add(DumpParts *parts, const QcRecord *record)
 		return;
 	part.log = parts->logs[parts->nlogs - 1].log;
 	part.records = parts->open_records;
-	if (!grow(parts, &array, parts->nparts, &parts->parts_cap, sizeof(Part)))
+	if (!grow(parts, &parts->parts, parts->nparts, &parts->parts_cap, sizeof(Part)))
 		return;
-	parts->parts = array;
 	parts->parts[parts->nparts++] = part;
 }
 

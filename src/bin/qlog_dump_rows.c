@@ -16,28 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "qc_array.h"
 #include "qc_rows.h"
 #include "qc_site.h"
 #include "qc_snapshot.h"
 #include "qs_store.h"
 
 #define MAP_MAX (UINT64_C(1) << 40)
-
-/* Make room for one more item. */
-static bool
-grow(void **array, uint32_t n, uint32_t *cap, size_t item)
-{
-	void	   *more;
-
-	if (n < *cap)
-		return true;
-	more = realloc(*array, (size_t) (*cap * 2 + 64) * item);
-	if (more == NULL)
-		return false;
-	*array = more;
-	*cap = *cap * 2 + 64;
-	return true;
-}
 
 static uint64_t
 key_id(const uint8_t *key)
@@ -56,7 +41,7 @@ read_queue(DumpRows *rows, uint64_t id, QcReader *r)
 	DumpQueue  *queue;
 	const uint8_t *name;
 
-	if (!grow((void **) &rows->queues, rows->nqueues, &rows->cap_queues, sizeof(DumpQueue)))
+	if (qc_array_grow(&rows->queues, &rows->cap_queues, rows->nqueues + 1, sizeof(DumpQueue), NULL) != QC_OK)
 		return false;
 	queue = &rows->queues[rows->nqueues];
 	memset(queue, 0, sizeof(*queue));
@@ -81,7 +66,7 @@ read_queue(DumpRows *rows, uint64_t id, QcReader *r)
 static bool
 read_partition(DumpRows *rows, uint64_t id, QcReader *r)
 {
-	if (!grow((void **) &rows->partitions, rows->npartitions, &rows->cap_partitions, sizeof(DumpPartition)))
+	if (qc_array_grow(&rows->partitions, &rows->cap_partitions, rows->npartitions + 1, sizeof(DumpPartition), NULL) != QC_OK)
 		return false;
 	rows->partitions[rows->npartitions++] = (DumpPartition)
 	{

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_array.h"
+
 #define NAME_SIZE	256
 #define DEPTH_MAX	8			/* directories below one that is swept */
 #define PATH_SIZE	(QC_PATH_MAX + NAME_SIZE)
@@ -25,8 +27,8 @@ typedef struct Name
 typedef struct Names
 {
 	Name	   *names;
-	size_t		count;
-	size_t		cap;
+	uint32_t	count;
+	uint32_t	cap;
 	bool		failed;			/* no memory */
 } Names;
 
@@ -39,19 +41,9 @@ add_name(void *context, const char *name, bool is_directory)
 	/* Nothing of the layout is that long. */
 	if (strlen(name) >= NAME_SIZE)
 		return true;
-	if (names->count == names->cap)
-	{
-		size_t		cap = names->cap * 2 + 16;
-		Name	   *more = realloc(names->names, cap * sizeof(Name));
-
-		if (more == NULL)
-		{
-			names->failed = true;
-			return false;
-		}
-		names->names = more;
-		names->cap = cap;
-	}
+	names->failed = qc_array_grow(&names->names, &names->cap, names->count + 1, sizeof(Name), NULL) != QC_OK;
+	if (names->failed)
+		return false;
 	memcpy(names->names[names->count].text, name, strlen(name) + 1);
 	names->names[names->count++].is_directory = is_directory;
 	return true;
@@ -119,16 +111,10 @@ is_level(const char *name)
 static QcStatus
 add_log(Logs *logs, uint64_t id, QcError *err)
 {
-	if (logs->count == logs->cap)
-	{
-		uint32_t	cap = logs->cap * 2 + 16;
-		uint64_t   *more = realloc(logs->ids, cap * sizeof(uint64_t));
+	QcStatus	status = qc_array_grow(&logs->ids, &logs->cap, logs->count + 1, sizeof(uint64_t), err);
 
-		if (more == NULL)
-			return qc_error_set(err, QC_FULL, "out of memory");
-		logs->ids = more;
-		logs->cap = cap;
-	}
+	if (status != QC_OK)
+		return status;
 	logs->ids[logs->count++] = id;
 	return QC_OK;
 }

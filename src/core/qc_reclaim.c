@@ -4,7 +4,6 @@
  */
 #include "qc_reclaim_int.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,25 +15,6 @@
 								 * times again_us */
 
 /* ---- memory ---- */
-
-QcStatus
-qc_reclaim_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError *err)
-{
-	uint32_t	more = *cap * 2 + 16;
-	void	   *old;
-	void	   *new;
-
-	if (need <= *cap)
-		return QC_OK;
-	assert(need <= more);
-	memcpy(&old, array, sizeof(old));
-	new = realloc(old, more * item);
-	if (new == NULL)
-		return qc_error_set(err, QC_FULL, "out of memory");
-	memcpy(array, &new, sizeof(new));
-	*cap = more;
-	return QC_OK;
-}
 
 static uint32_t
 log_index(const QcReclaim *r, uint64_t log)
@@ -58,7 +38,7 @@ remember_log(QcReclaim *r, uint64_t log, QcLogSeen **made, QcError *err)
 
 	if (at == r->nlogs || r->logs[at].log != log)
 	{
-		status = qc_reclaim_grow(&r->logs, &r->cap_logs, r->nlogs + 1, sizeof(QcLogSeen), err);
+		status = qc_array_grow(&r->logs, &r->cap_logs, r->nlogs + 1, sizeof(QcLogSeen), err);
 		if (status != QC_OK)
 			return status;
 		memmove(&r->logs[at + 1], &r->logs[at], (r->nlogs - at) * sizeof(QcLogSeen));
@@ -95,8 +75,8 @@ qc_reclaim_file(QcLogSeen *seen, uint64_t file, QcFileSeen **made, QcError *err)
 
 	if (at == seen->nfiles || seen->files[at].file != file)
 	{
-		status = qc_reclaim_grow(&seen->files, &seen->cap_files, seen->nfiles + 1,
-								 sizeof(QcFileSeen), err);
+		status = qc_array_grow(&seen->files, &seen->cap_files, seen->nfiles + 1,
+							   sizeof(QcFileSeen), err);
 		if (status != QC_OK)
 			return status;
 		memmove(&seen->files[at + 1], &seen->files[at],
@@ -272,8 +252,8 @@ is_known(QcReclaimPass *pass, const QcFileSeen *known)
 static QcStatus
 list_file(QcReclaimList *list, const QcReclaimFile *file, QcError *err)
 {
-	QcStatus	status = qc_reclaim_grow(&list->files, &list->cap, list->n + 1,
-										 sizeof(QcReclaimFile), err);
+	QcStatus	status = qc_array_grow(&list->files, &list->cap, list->n + 1,
+									   sizeof(QcReclaimFile), err);
 
 	if (status == QC_OK)
 		list->files[list->n++] = *file;

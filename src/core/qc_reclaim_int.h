@@ -9,6 +9,7 @@
 #ifndef QC_RECLAIM_INT_H
 #define QC_RECLAIM_INT_H
 
+#include "qc_array.h"
 #include "qc_reclaim.h"
 
 /* A closed file that is to go, or to be rewritten. */
@@ -83,9 +84,6 @@ qc_reclaim_unlock(QcReclaim *r)
 
 /* Ask the caller whether to go on; notes a no. */
 extern bool qc_reclaim_goes_on(QcReclaimPass *pass, const char *phase, uint64_t done, uint64_t total);
-
-/* Make room for one more item of a malloc'ed array. */
-extern QcStatus qc_reclaim_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError *err);
 
 /* The memory of a file, made when there is none. */
 extern QcStatus qc_reclaim_file(QcLogSeen *seen, uint64_t file, QcFileSeen **made, QcError *err);

@@ -57,8 +57,8 @@ qc_recover_add_tail(QcRecovery *rc, uint64_t log, bool known, uint64_t file, uin
 	uint32_t	at = tail_index(rc, log);
 	QcLogTail	tail = {.log = log, .known = known, .start_file = file, .start_position = position,
 		.tail_file = file, .tail_position = position};
-	QcStatus	status = qc_recover_grow(&rc->logs, &rc->cap_logs, rc->nlogs + 1,
-										 sizeof(QcLogTail), err);
+	QcStatus	status = qc_array_grow(&rc->logs, &rc->cap_logs, rc->nlogs + 1,
+									   sizeof(QcLogTail), err);
 
 	if (status != QC_OK)
 		return status;

@@ -32,8 +32,8 @@ current_part(QcBundle *bundle, uint32_t log_index, uint64_t log, QcBundlePart **
 
 	if (last == NULL || last->log_index != log_index || last->end != QC_KIND_PAD)
 	{
-		status = qc_recover_grow(&bundle->parts, &bundle->cap_parts, bundle->nparts + 1,
-								 sizeof(QcBundlePart), err);
+		status = qc_array_grow(&bundle->parts, &bundle->cap_parts, bundle->nparts + 1,
+							   sizeof(QcBundlePart), err);
 		if (status != QC_OK)
 			return status;
 		last = &bundle->parts[bundle->nparts++];
@@ -53,8 +53,8 @@ static QcStatus
 add_message(QcBundle *bundle, QcBundlePart *part, const QcRecord *record, uint64_t file,
 			uint64_t position, QcError *err)
 {
-	QcStatus	status = qc_recover_grow(&bundle->records, &bundle->cap_records,
-										 bundle->nrecords + 1, sizeof(QcBundleRecord), err);
+	QcStatus	status = qc_array_grow(&bundle->records, &bundle->cap_records,
+									   bundle->nrecords + 1, sizeof(QcBundleRecord), err);
 
 	if (status != QC_OK)
 		return status;
@@ -87,8 +87,8 @@ qc_bundle_add(QcBundle *bundle, uint32_t log_index, uint64_t log, const QcRecord
 	part->created_at = record->created_at;
 	if (record->kind == QC_KIND_SOLO)
 		return QC_OK;
-	status = qc_recover_grow(&bundle->bytes, &bundle->cap_bytes, bundle->nbytes + record->payload_len,
-							 1, err);
+	status = qc_array_grow(&bundle->bytes, &bundle->cap_bytes, bundle->nbytes + record->payload_len,
+						   1, err);
 	if (status != QC_OK)
 		return status;
 	part->payload = bundle->nbytes;
@@ -125,8 +125,8 @@ QcStatus
 qc_epochs_reset(QcRecovery *rc, QcError *err)
 {
 	const QcState *st = rc->r->st;
-	QcStatus	status = qc_recover_grow(&rc->epochs.rows, &rc->epochs.cap, st->nepochs + 1,
-										 sizeof(QcEpochRow), err);
+	QcStatus	status = qc_array_grow(&rc->epochs.rows, &rc->epochs.cap, st->nepochs + 1,
+									   sizeof(QcEpochRow), err);
 
 	if (status != QC_OK)
 		return status;
@@ -146,7 +146,7 @@ qc_epochs_add(QcRecovery *rc, uint64_t epoch, uint64_t first_seq, bool *last, Qc
 	for (uint32_t i = 0; i < list->count; i++)
 		if (list->rows[i].epoch == epoch)
 			return QC_OK;
-	status = qc_recover_grow(&list->rows, &list->cap, list->count + 1, sizeof(QcEpochRow), err);
+	status = qc_array_grow(&list->rows, &list->cap, list->count + 1, sizeof(QcEpochRow), err);
 	if (status != QC_OK)
 		return status;
 

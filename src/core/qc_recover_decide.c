@@ -57,8 +57,8 @@ note_item(QcDecisions *decisions, uint64_t seq, uint64_t at, QcError *err)
 		decisions->bits[bit / 8] |= (uint8_t) (1u << (bit % 8));
 		return QC_OK;
 	}
-	status = qc_recover_grow(&decisions->again, &decisions->cap_again, decisions->nagain + 1,
-							 sizeof(QcRedecision), err);
+	status = qc_array_grow(&decisions->again, &decisions->cap_again, decisions->nagain + 1,
+						   sizeof(QcRedecision), err);
 	if (status == QC_OK)
 		decisions->again[decisions->nagain++] = (QcRedecision)
 	{

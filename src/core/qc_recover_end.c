@@ -66,8 +66,8 @@ place_of(const QcRecovery *rc, char path[QC_PATH_MAX], uint64_t *position)
 static QcStatus
 add_soft(EndSearch *search, uint64_t seq, QcError *err)
 {
-	QcStatus	status = qc_recover_grow(&search->soft, &search->cap_soft, search->nsoft + 1,
-										 sizeof(uint64_t), err);
+	QcStatus	status = qc_array_grow(&search->soft, &search->cap_soft, search->nsoft + 1,
+									   sizeof(uint64_t), err);
 
 	if (status == QC_OK)
 		search->soft[search->nsoft++] = seq;

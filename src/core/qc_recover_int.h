@@ -21,13 +21,10 @@
 #define QC_RECOVER_INT_H
 
 #include "qc_apply.h"
+#include "qc_array.h"
 #include "qc_recover.h"
 #include "qc_scan.h"
 #include "qc_walrec.h"
-
-/* Make room for `need` items in a malloc'ed array. */
-extern QcStatus qc_recover_grow(void *array, uint32_t *cap, uint32_t need, size_t item,
-								QcError *err);
 
 #define QC_NO_SEQ UINT64_MAX
 

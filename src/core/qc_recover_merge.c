@@ -10,31 +10,10 @@
  */
 #include "qc_recover_int.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "qc_mutant.h"
-
-QcStatus
-qc_recover_grow(void *array, uint32_t *cap, uint32_t need, size_t item, QcError *err)
-{
-	uint32_t	more = *cap;
-	void	   *old;
-	void	   *new;
-
-	if (need <= *cap)
-		return QC_OK;
-	while (more < need)
-		more = more > UINT32_MAX / 2 ? UINT32_MAX : more * 2 + 16;
-	memcpy(&old, array, sizeof(old));
-	new = realloc(old, more * item);
-	if (new == NULL)
-		return qc_error_set(err, QC_FULL, "out of memory");
-	memcpy(array, &new, sizeof(new));
-	*cap = more;
-	return QC_OK;
-}
 
 /* ---- heap ---- */
 
@@ -113,7 +92,7 @@ note_spot(QcRecovery *rc, uint32_t log_index, QcError *err)
 	QcStatus	status = qc_scan_probe(tail->scan, &probe, err);
 
 	if (status == QC_OK)
-		status = qc_recover_grow(&rc->spots, &rc->cap_spots, rc->nspots + 1, sizeof(QcSpot), err);
+		status = qc_array_grow(&rc->spots, &rc->cap_spots, rc->nspots + 1, sizeof(QcSpot), err);
 	if (status != QC_OK)
 		return status;
 	spot = &rc->spots[rc->nspots++];

@@ -45,8 +45,8 @@ static QcStatus
 add_piece(Pieces *pieces, uint64_t log, const uint8_t *bytes, uint32_t size, uint32_t order,
 		  QcError *err)
 {
-	QcStatus	status = qc_recover_grow(&pieces->items, &pieces->cap, pieces->count + 1,
-										 sizeof(Piece), err);
+	QcStatus	status = qc_array_grow(&pieces->items, &pieces->cap, pieces->count + 1,
+									   sizeof(Piece), err);
 
 	if (status == QC_OK)
 		pieces->items[pieces->count++] = (Piece)

@@ -53,8 +53,8 @@ add_entry(QcRecovery *rc, const QcStashRecord *record, QcError *err)
 	if (status != QC_OK || entry.wal.directory != rc->r->st->directory_id)
 		return status;
 	entry.seq = entry.wal.seq;
-	status = qc_recover_grow(&stash->entries, &stash->cap, stash->count + 1, sizeof(QcStashEntry),
-							 err);
+	status = qc_array_grow(&stash->entries, &stash->cap, stash->count + 1, sizeof(QcStashEntry),
+						   err);
 	if (status == QC_OK)
 		stash->entries[stash->count++] = entry;
 	return status;

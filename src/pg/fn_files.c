@@ -287,18 +287,6 @@ put_log(ReturnSetInfo *result, QcLook *look, const Listed *listed)
 		pfree(files);
 }
 
-/* What is in the buffer belongs to the files. */
-static void
-write_out(void)
-{
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	qlog_write(seq);
-}
-
 Datum
 qlog_files_view(PG_FUNCTION_ARGS)
 {
@@ -308,7 +296,9 @@ qlog_files_view(PG_FUNCTION_ARGS)
 
 	qlog_enter_read("qlog_files");
 	InitMaterializedSRF(fcinfo, 0);
-	write_out();
+
+	/* What is in the buffer belongs to the files. */
+	qlog_write(qlog_newest_seq());
 	look = make_look();
 	logs = collect(&n);
 	for (uint32 i = 0; i < n; i++)

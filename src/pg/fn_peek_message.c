@@ -202,18 +202,6 @@ search_files(Search *search)
 	return false;
 }
 
-/* Everything that is visible now is in the files. */
-static void
-write_out(void)
-{
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	qlog_write(seq);
-}
-
 Datum
 queue_peek_message(PG_FUNCTION_ARGS)
 {
@@ -233,7 +221,9 @@ queue_peek_message(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	if (search->queue.own)
 		PG_RETURN_NULL();
-	write_out();
+
+	/* Everything that is visible now is in the files. */
+	qlog_write(qlog_newest_seq());
 	if (search_files(search))
 	{
 		ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;

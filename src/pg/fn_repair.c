@@ -159,17 +159,6 @@ log_all_lost(Repair *repair)
 		qlog_flush(repair->seq);
 }
 
-static uint64
-newest_seq(void)
-{
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	return seq;
-}
-
 /* No start reads what stands in the log up to here. */
 static void
 pass_floor(uint64 seq)
@@ -262,7 +251,7 @@ carry_out(Repair *repair)
 	QLOG_STOP("repair-after-verify");
 	log_all_lost(repair);
 	QLOG_STOP("repair-after-lost");
-	pass_floor(newest_seq());
+	pass_floor(qlog_newest_seq());
 	QLOG_STOP("repair-after-floor");
 	for (uint32 i = 0; i < verify->nfindings; i++)
 		mend(repair, &verify->findings[i]);

@@ -56,6 +56,9 @@ extern void qlog_submit_hold(QcSmallPlan *small);
 extern uint64 qlog_submit_held(QcSmallPlan *small);
 extern void qlog_submit_cancel(QcSmallPlan *small);
 
+/* The newest entry reserved. Takes the state lock, shared, for a moment. */
+extern uint64 qlog_newest_seq(void);
+
 /* Everything up to seq is in the files (not synced). Raises 58030 on failure. */
 extern void qlog_write(uint64 seq);
 

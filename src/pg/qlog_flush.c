@@ -74,6 +74,17 @@ write_through(uint64 seq, QcError *err)
 	return qc_ring_write(qlog_state, qlog_ring, qlog_files(), err);
 }
 
+uint64
+qlog_newest_seq(void)
+{
+	uint64		seq;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	seq = qlog_state->seq;
+	LWLockRelease(&qlog_shared->state_lock);
+	return seq;
+}
+
 bool
 qlog_write_noerror(uint64 seq, QcError *err)
 {

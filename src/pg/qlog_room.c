@@ -90,14 +90,9 @@ qlog_extend(const QcExtend *extend, bool entitled, QcError *err)
 QcStatus
 qlog_make_room(const QcPlan *plan, QcLack lack, const QcExtend *extend, QcError *err)
 {
-	uint64		seq;
-
 	if (lack == QC_LACK_LOG)
 		return qlog_extend(extend, !plan->grows, err);
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	return qlog_write_noerror(seq, err) ? QC_OK : err->code;
+	return qlog_write_noerror(qlog_newest_seq(), err) ? QC_OK : err->code;
 }
 
 QcStatus

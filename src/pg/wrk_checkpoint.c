@@ -452,14 +452,7 @@ leave(int code, Datum arg)
 	(void) arg;
 	pg_atomic_write_u32(&qlog_shared->leaving, 1);
 	if (pg_atomic_read_u32(&qlog_shared->gate) == QLOG_GATE_READY)
-	{
-		uint64		seq;
-
-		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-		seq = qlog_state->seq;
-		LWLockRelease(&qlog_shared->state_lock);
-		qlog_flush(seq);
-	}
+		qlog_flush(qlog_newest_seq());
 	if (batch.len > 0)
 		qlog_shared->batch_lost = true;
 	if (store != NULL)

@@ -370,17 +370,6 @@ nap(void)
 		qlog_worker_sleep((long) (left / 1000) + 1);
 }
 
-static uint64
-newest_seq(void)
-{
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	return seq;
-}
-
 void
 qlog_retention_main(Datum arg)
 {
@@ -404,7 +393,7 @@ qlog_retention_main(Datum arg)
 		nap();
 
 		/* What is reserved may be settled later: one pass more. */
-		seq = newest_seq();
+		seq = qlog_newest_seq();
 		quiet = seq == seen ? quiet + 1 : 0;
 		seen = seq;
 		if (qlog_worker_shutdown())

@@ -257,9 +257,7 @@ qlog_retention_bytes(QlogWorker *worker, uint64 queue)
 	caller = MemoryContextSwitchTo(context);
 	count = palloc0(sizeof(Count));
 	count->queue = queue;
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
+	seq = qlog_newest_seq();
 	qc_error_clear(&err);
 	if (look_up(count))
 	{

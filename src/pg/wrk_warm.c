@@ -67,12 +67,7 @@ begin(void)
 static QcStatus
 load(QcWarm *warm, QcReadCache *cache, QcError *err)
 {
-	uint64		seq;
-
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	seq = qlog_state->seq;
-	LWLockRelease(&qlog_shared->state_lock);
-	return qlog_write_noerror(seq, err) ? qc_warm_load(warm, cache, err) : err->code;
+	return qlog_write_noerror(qlog_newest_seq(), err) ? qc_warm_load(warm, cache, err) : err->code;
 }
 
 static void
