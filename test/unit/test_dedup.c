@@ -104,6 +104,22 @@ test_claim(void)
 	machine_end(&m);
 }
 
+/* The same id in many partitions, more than there are buckets for: each knows its own. */
+static void
+test_partitions(void)
+{
+	begin();
+	for (uint64_t p = 0; p < IDS_MAX / 2; p++)
+		CHECK(claim(1000 + 2 * p, 7) != 0);
+	for (uint64_t p = 0; p < IDS_MAX / 2; p++)
+	{
+		CHECK_U64(state_of(1000 + 2 * p, 7), QC_DEDUP_CLAIMED);
+		CHECK_U64(find(1000 + 2 * p, 7)->partition, 1000 + 2 * p);
+		CHECK(find(1001 + 2 * p, 7) == NULL);
+	}
+	machine_end(&m);
+}
+
 static void
 test_fate(void)
 {
@@ -247,6 +263,7 @@ main(void)
 {
 	UNIT_RUN(test_late_entry);
 	UNIT_RUN(test_claim);
+	UNIT_RUN(test_partitions);
 	UNIT_RUN(test_fate);
 	UNIT_RUN(test_window);
 	UNIT_RUN(test_longer);
