@@ -8,6 +8,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'", 'max_connections = 40' ]);
@@ -69,6 +70,57 @@ sub restart
 	restart($stopped, $waits);
 	is($node->sql(q{select count(*) from queue_peek('a', batch => 100) where payload #>> '{}' in ('stopped', 'beside')}), '2',
 		'what was written and not synced is there after a kill');
+}
+
+# Whoever waits for another one's sync has committed: neither cancel nor termination ends that wait, and the message is there,
+# once, when the sync is over.
+{
+	my $leads = IPC::Run::start(
+		[
+			'psql', '-XAtq', '-d', $node->connstr('postgres'),
+			'-c', 'set qlog.commit_delay = 100000; set qlog.commit_siblings = 0',
+			'-c', q{do $$ begin loop perform queue_push('a', '"leads"'); commit; end loop; end $$}
+		],
+		'<', \undef, '>', \my $out, '2>', \my $err);
+
+	$node->poll_sql(q{select count(*) = 1 from pg_stat_activity where query like 'do %leads%'});
+	my $leader = $node->sql(q{select pid from pg_stat_activity where query like 'do %leads%'});
+	foreach my $how (qw(pg_cancel_backend pg_terminate_backend))
+	{
+		my $waits = qq{wait_event = 'QlogSync' and query like '%"$how"%' and query not like '%pg_stat_activity%'};
+		my ($follows, $n, $pushed) = (undef, 0, '');
+
+		# Nearly all the time it stands where it leads and gives others time to join.
+		while ($n == 0)
+		{
+			kill 'STOP', $leader;
+			$follows = IPC::Run::start(
+				[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', qq{select queue_push('b', '"$how"')} ],
+				'<', \undef, '>', \$pushed, '2>', \my $said);
+			for (1 .. 50)
+			{
+				$follows->pump_nb;
+				$n = $node->sql("select count(*) from pg_stat_activity where $waits");
+				last if $n > 0;
+				usleep(20_000);
+			}
+			last if $n > 0;
+			kill 'CONT', $leader;
+			$follows->finish;
+		}
+		my $before = $node->sql(qq{select $how(pid) from pg_stat_activity where $waits});
+		is($before, 't', "$how: a commit waits for another one's sync");
+		is($node->sql("select count(*) from pg_stat_activity where $waits"), '1', "$how: and goes on waiting");
+		kill 'CONT', $leader;
+		eval { $follows->finish };
+		like($pushed, qr/^[0-9a-f-]{36}$/m, "$how: a cancelled commit answers all the same") if $how eq 'pg_cancel_backend';
+		$node->poll_sql(qq{select count(*) = 0 from pg_stat_activity where $waits});
+		cmp_ok($node->sql(qq{select count(*) from queue_peek('b', batch => 1000) where payload #>> '{}' = '$how'}), '>=', 1,
+			"$how: the message is there");
+		is($node->sql(qq{select count(*) - count(distinct message_id) from queue_peek('b', batch => 1000)}), '0', "$how: nothing is there twice");
+	}
+	$node->sql("select pg_terminate_backend($leader)");
+	eval { $leads->finish };
 }
 
 # ------------------------------------------------------------------------------------------------
