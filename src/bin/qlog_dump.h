@@ -239,6 +239,20 @@ extern void dump_parts_compare(Dump *dump);
  */
 extern void dump_index(Dump *dump, const DumpFile *file, uint64_t file_id, const DumpFile *log_file,
 					   uint64_t log_length);
+
+/* qlog_dump_hashes.c: the same for a .qhsh. */
+extern void dump_hashes(Dump *dump, const DumpFile *file, uint64_t file_id,
+						const DumpFile *log_file, uint64_t log_length);
+
+/* What is derived from a log file, by suffix. */
+typedef struct DumpDerived
+{
+	const char *suffix;
+	void		(*dump) (Dump *dump, const DumpFile *file, uint64_t file_id,
+						 const DumpFile *log_file, uint64_t log_length);
+} DumpDerived;
+#define DUMP_DERIVED	2
+extern const DumpDerived dump_derived[DUMP_DERIVED];
 extern void dump_stash(Dump *dump, const DumpFile *file);
 extern void dump_text_file(Dump *dump, const char *path);
 

@@ -45,22 +45,25 @@ later_record(void *context)
 	return found;
 }
 
-/* Compare the index of the current file with it, if there is one. */
+/* Compare what is derived from the current file with it, where there is something. */
 static void
-check_index(const LogFiles *files, const DumpFile *log_file, uint64_t length)
+check_derived(const LogFiles *files, const DumpFile *log_file, uint64_t length)
 {
-	char		path[QC_PATH_MAX];
-	DumpFile	file;
-	QcError		err;
-	QcStatus	status;
+	for (int i = 0; i < DUMP_DERIVED; i++)
+	{
+		char		path[QC_PATH_MAX];
+		DumpFile	file;
+		QcError		err;
+		QcStatus	status;
 
-	qc_path_file(path, files->layout, files->log, files->ids[files->at], "qidx");
-	status = dump_read_file(files->dump, path, &file, &err);
-	if (status == QC_OK)
-		dump_index(files->dump, &file, files->ids[files->at], log_file, length);
-	else if (status != QC_MISSING)
-		dump_fail(files->dump, &err);
-	free(file.bytes);
+		qc_path_file(path, files->layout, files->log, files->ids[files->at], dump_derived[i].suffix);
+		status = dump_read_file(files->dump, path, &file, &err);
+		if (status == QC_OK)
+			dump_derived[i].dump(files->dump, &file, files->ids[files->at], log_file, length);
+		else if (status != QC_MISSING)
+			dump_fail(files->dump, &err);
+		free(file.bytes);
+	}
 }
 
 /* A number is missing in between: when nothing was ever removed that is damage, otherwise only the state knows. */
@@ -122,7 +125,7 @@ dump_log(Dump *dump, QcLayout layout, uint64_t id)
 		}
 		length = dump_log_file(dump, &log, &file, files.ids[files.at], later_record, &files);
 		if (dump->options.verify)
-			check_index(&files, &file, length);
+			check_derived(&files, &file, length);
 		free(file.bytes);
 	}
 	free(files.ids);

@@ -3,7 +3,7 @@
  *		Running qlog_dump: which path is what, and what all parts report through.
  *
  * The I/O table is rooted at the directory given, or at the one that holds the file given.  A file is told by
- * its name: r<number>.qlog and any other name is a log file, *.qidx an index, *.cut.* bytes that recovery cut
+ * its name: r<number>.qlog and any other name is a log file, *.qidx an index, *.qhsh its dedup ids, *.cut.* bytes that recovery cut
  * off, stash the stash.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -117,10 +117,10 @@ log_of_directory(const char *directory, uint64_t *log)
 	return qc_name_parse_log(name == NULL ? directory : name + 1, log);
 }
 
-/* The index beside a log file, if there is one. */
+/* What stands derived beside a log file, if it does. */
 static void
-dump_index_beside(Dump *dump, const DumpFile *log_file, const char *log_name, uint64_t file_id,
-				  uint64_t log_length)
+dump_beside(Dump *dump, const DumpDerived *derived, const DumpFile *log_file, const char *log_name,
+			uint64_t file_id, uint64_t log_length)
 {
 	char		name[32];
 	char		path[PATH_SIZE];
@@ -129,7 +129,7 @@ dump_index_beside(Dump *dump, const DumpFile *log_file, const char *log_name, ui
 	QcError		err;
 	QcStatus	status;
 
-	(void) snprintf(name, sizeof(name), "r%08" PRIu64 ".qidx", file_id);
+	(void) snprintf(name, sizeof(name), "r%08" PRIu64 ".%s", file_id, derived->suffix);
 	(void) snprintf(path, sizeof(path), "%.*s%s", directory, log_file->path, name);
 	status = dump_read_file(dump, name, &file, &err);
 	if (status == QC_MISSING)
@@ -139,7 +139,7 @@ dump_index_beside(Dump *dump, const DumpFile *log_file, const char *log_name, ui
 	else
 	{
 		file.path = path;
-		dump_index(dump, &file, file_id, log_file, log_length);
+		derived->dump(dump, &file, file_id, log_file, log_length);
 	}
 	free(file.bytes);
 }
@@ -153,16 +153,28 @@ dump_one_log_file(Dump *dump, const DumpFile *file, const char *directory, const
 	bool		named = qc_name_parse_file(name, "qlog", &file_id);
 
 	length = dump_log_file(dump, &log, file, named ? file_id : 0, NULL, NULL);
-	if (named && dump->options.verify)
-		dump_index_beside(dump, file, name, file_id, length);
+	for (int i = 0; named && dump->options.verify && i < DUMP_DERIVED; i++)
+		dump_beside(dump, &dump_derived[i], file, name, file_id, length);
 	dump_stats_add(&dump->total, &log.stats);
+}
+
+/* NULL: it is no derived file. */
+static const DumpDerived *
+derived_by_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	for (int i = 0; dot != NULL && i < DUMP_DERIVED; i++)
+		if (strcmp(dot + 1, dump_derived[i].suffix) == 0)
+			return &dump_derived[i];
+	return NULL;
 }
 
 /* Read a file and take it for what its name says. */
 static void
 dump_one_file(Dump *dump, const char *directory, const char *name)
 {
-	size_t		len = strlen(name);
+	const DumpDerived *derived;
 	DumpLog		log = {.known = false};
 	DumpFile	file;
 	QcError		err;
@@ -178,8 +190,8 @@ dump_one_file(Dump *dump, const char *directory, const char *name)
 		dump_cut_file(dump, &log, &file);
 		dump_stats_add(&dump->total, &log.stats);
 	}
-	else if (len > 5 && strcmp(name + len - 5, ".qidx") == 0)
-		dump_index(dump, &file, 0, NULL, 0);
+	else if ((derived = derived_by_name(name)) != NULL)
+		derived->dump(dump, &file, 0, NULL, 0);
 	else if (strcmp(name, "stash") == 0)
 		dump_stash(dump, &file);
 	else

@@ -138,6 +138,7 @@ print_queues(Dump *dump, const DumpRows *rows)
 typedef struct Beside
 {
 	uint64_t	indexes;
+	uint64_t	hashes;
 	uint64_t	cut;
 	uint64_t	bad;
 } Beside;
@@ -150,6 +151,7 @@ note_beside(void *context, const char *name, bool is_directory)
 
 	(void) is_directory;
 	beside->indexes += qc_name_parse_file(name, "qidx", &id);
+	beside->hashes += qc_name_parse_file(name, "qhsh", &id);
 	beside->cut += strstr(name, ".cut.") != NULL;
 	beside->bad += strstr(name, ".bad.") != NULL;
 	return true;
@@ -173,7 +175,7 @@ static void
 print_log(Dump *dump, QcLayout layout, uint64_t log)
 {
 	DumpRow    *row = &dump->row;
-	Beside		beside = {0, 0, 0};
+	Beside		beside = {0};
 	uint64_t   *files;
 	uint32_t	n;
 	uint64_t	bytes = 0;
@@ -203,6 +205,7 @@ print_log(Dump *dump, QcLayout layout, uint64_t log)
 		dump_row_u64(row, "last_file", files[n - 1]);
 	}
 	dump_row_u64(row, "indexes", beside.indexes);
+	dump_row_u64(row, "dedup_ids", beside.hashes);
 	dump_row_u64(row, "cut", beside.cut);
 	dump_row_u64(row, "bad", beside.bad);
 	dump_row_end(row);

@@ -120,7 +120,23 @@ qc_dedup_reserved(QcState *st, QcOpen *open, QcRef ref, int64_t created_at)
 	dedup->link = open->dedups;
 	open->dedups = ref;
 	if (partition != NULL)
-		QC_AT(st, QcQueue, partition->queue)->last_dedup = created_at;
+		qc_dedup_note(st, QC_AT(st, QcQueue, partition->queue), created_at);
+}
+
+void
+qc_dedup_note(QcState *st, QcQueue *queue, int64_t created_at)
+{
+	QcLog	   *log = qc_log_by_id(st, queue->log_id);
+
+	queue->last_dedup = created_at;
+	if (log != NULL && created_at > log->last_dedup)
+		log->last_dedup = created_at;
+}
+
+bool
+qc_dedup_wanted(const QcLog *log, int64_t newest)
+{
+	return log->last_dedup != 0 && newest >= log->dedup_since;
 }
 
 void

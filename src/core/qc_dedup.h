@@ -16,7 +16,7 @@
 #define QC_DEDUP_H
 
 #include "qc_frame.h"
-#include "qc_state.h"
+#include "qc_log.h"
 
 typedef enum QcDedupState
 {
@@ -65,6 +65,14 @@ extern void qc_dedup_forget(QcState *st, uint64_t partition, const uint8_t *hash
 
 /* The open entry is settled. */
 extern void qc_dedup_settle(QcState *st, QcOpen *open, bool committed);
+
+/*
+ * May a start want to know the dedup ids of a file of this log, all of whose records were made by `newest`?
+ */
+extern bool qc_dedup_wanted(const QcLog *log, int64_t newest);
+
+/* A message with a dedup id was pushed into the queue, or found there after a start. */
+extern void qc_dedup_note(QcState *st, QcQueue *queue, int64_t created_at);
 
 /*
  * Free what has left the window of its queue, going on with the queue where the last call stopped; at most `budget`

@@ -3,12 +3,19 @@
  *		Dedup ids after a start: read again from the logs.
  *
  * Only queues that had a dedup id pushed within their window are concerned, and of their logs only the records from then
- * on.  Every entry is decided by now, so a message counts when it is visible.
+ * on: records of a log ascend in time, so the first file that matters is found by halves.  The ids of a closed file are in its
+ * .qhsh; where there is none that fits, and in the active file, the messages are read.	Every entry is decided by now, so a message
+ * counts when it is visible.
  */
 #include "qc_dedup_rebuild.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "qc_cursor.h"
 #include "qc_dedup.h"
+#include "qc_dir.h"
+#include "qc_hashes.h"
 #include "qc_lane.h"
 #include "qc_log.h"
 
@@ -31,47 +38,120 @@ is_kept(const QcState *st, const QcPartition *partition, uint64_t p)
 	return p >= partition->start && qc_skip_aborted(st, partition, p) == p;
 }
 
-/* Enter the dedup ids of one record that are within the window of its queue. */
+/* Enter the dedup id of a message, unless that is outside of its queue's window or was undone. */
+static QcStatus
+enter(QcState *st, QcPartition *partition, uint64_t p, uint64_t target, const uint8_t *hash,
+	  const uint8_t *id, int64_t created_at, int64_t now, QcError *err)
+{
+	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
+
+	if (qc_dedup_time(id, created_at) < qc_dedup_since(queue, now))
+		return QC_OK;
+
+	/*
+	 * What was undone counts here too: as long as it is within the window, it must be known as
+	 * that.
+	 */
+	if (created_at > queue->last_dedup)
+		qc_dedup_note(st, queue, created_at);
+	if (!qc_range_undone(st, partition, p) && !qc_dedup_load(st, queue, target, hash, id, created_at))
+		return qc_error_set(err, QC_FULL,
+							"qlog.dedup_memory is too small for the dedup ids in the logs");
+	return QC_OK;
+}
+
+/* May the message at the position count, and for which partition? */
+static bool
+may_count(QcState *st, const QcPartition *partition, uint64_t p, uint64_t *target)
+{
+	*target = partition->id;
+	return p < partition->stable &&
+		(partition->lane != QC_LANE_DELAY || delayed_target(st, partition, p, target));
+}
+
+/* Enter the dedup ids of one record, whose messages are read. */
 static QcStatus
 rebuild_record(QcState *st, QcReadCache *cache, QcPartition *partition,
 			   const QcLocation *location, int64_t now, QcError *err)
 {
-	QcQueue    *queue = QC_AT(st, QcQueue, partition->queue);
-
 	for (uint64_t p = location->first; p < location->first + location->count; p++)
 	{
 		QcMessage	message;
 		uint8_t		hash[QC_HASH_SIZE];
 		int64_t		created_at;
-		uint64_t	target = partition->id;
+		uint64_t	target;
 		QcStatus	status;
 
-		if (p >= partition->stable)
-			continue;
-		if (partition->lane == QC_LANE_DELAY && !delayed_target(st, partition, p, &target))
+		if (!may_count(st, partition, p, &target))
 			continue;
 		status = qc_read_message(cache, location, partition->id, p, &message, &created_at, err);
 		if ((status == QC_DAMAGED || status == QC_MISSING) && !is_kept(st, partition, p))
 			continue;
 		if (status != QC_OK)
 			return status;
-		if (message.dedup_len == 0 || qc_dedup_time(message.id, created_at) < qc_dedup_since(queue, now))
-			continue;
-
-		/*
-		 * What was undone counts here too: as long as it is within the window, it must be known as
-		 * that.
-		 */
-		if (created_at > queue->last_dedup)
-			queue->last_dedup = created_at;
-		if (qc_range_undone(st, partition, p))
+		if (message.dedup_len == 0)
 			continue;
 		qc_frame_hash(&message, hash);
-		if (!qc_dedup_load(st, queue, target, hash, message.id, created_at))
-			return qc_error_set(err, QC_FULL,
-								"qlog.dedup_memory is too small for the dedup ids in the logs");
+		status = enter(st, partition, p, target, hash, message.id, created_at, now, err);
+		if (status != QC_OK)
+			return status;
 	}
 	return QC_OK;
+}
+
+/* The partition of a record whose dedup ids count; NULL = they do not. */
+static QcPartition *
+concerned(QcState *st, uint64_t id)
+{
+	QcPartition *partition = qc_partition_by_id(st, id);
+	const QcQueue *queue = partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
+
+	return queue == NULL || partition->lane == QC_LANE_DEAD || queue->damaged ||
+		queue->state == QC_QUEUE_DEAD ? NULL : partition;
+}
+
+/* Enter the dedup ids of one record of a .qhsh. */
+static QcStatus
+rebuild_listed(QcState *st, const QcHashesRecord *record, int64_t now, QcError *err)
+{
+	QcPartition *partition = concerned(st, record->partition);
+	QcStatus	status = QC_OK;
+
+	for (uint32_t i = 0; partition != NULL && i < record->count && status == QC_OK; i++)
+	{
+		const uint8_t *hash;
+		const uint8_t *id;
+		uint64_t	target;
+
+		if (may_count(st, partition, record->first + i, &target) && qc_hashes_id(record, i, &hash, &id))
+			status = enter(st, partition, record->first + i, target, hash, id, record->created_at, now, err);
+	}
+	return status;
+}
+
+/* A closed file by its .qhsh.  QC_NOTFOUND: there is none that fits; a wrong one is removed, to be made anew. */
+static QcStatus
+rebuild_by_hashes(QcState *st, QcFiles *files, const QcLog *log, uint64_t file, int64_t now,
+				  QcError *err)
+{
+	uint8_t    *bytes;
+	size_t		len;
+	size_t		at = 0;
+	char		path[QC_PATH_MAX];
+	QcHashesRecord record;
+	QcStatus	status = qc_hashes_read(files, log->id, file, &bytes, &len, err);
+
+	if (status == QC_DAMAGED)
+	{
+		qc_path_file(path, files->layout, log->id, file, "qhsh");
+		(void) files->io->unlink(files->io->context, path);
+		return QC_NOTFOUND;
+	}
+	while (status == QC_OK && qc_hashes_next(bytes, len, &at, &record))
+		if (record.created_at >= log->dedup_since)
+			status = rebuild_listed(st, &record, now, err);
+	free(bytes);
+	return status;
 }
 
 /* Put the queue of a partition out of service, or all queues of the log. */
@@ -93,22 +173,21 @@ damage(QcState *st, const QcPartition *partition, const QcLocation *location, ui
 	}
 }
 
+/* A file by its messages. *followed: its records could be followed to the end. */
 static QcStatus
-rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint32_t *damaged,
-			QcError *err)
+rebuild_by_messages(QcState *st, QcReadCache *cache, const QcLog *log, uint64_t file, int64_t now,
+					uint32_t *damaged, bool *followed, QcError *err)
 {
-	QcReadWalk	walk = {.log = log->id, .since = log->dedup_since};
+	QcReadWalk	walk = {.log = log->id, .since = log->dedup_since, .file = file, .last_file = file};
 	QcLocation	location = {.log = log->id};
 	uint64_t	id;
 	QcStatus	status;
 
 	while ((status = qc_read_walk(cache, &walk, &id, &location, err)) == QC_OK)
 	{
-		QcPartition *partition = qc_partition_by_id(st, id);
-		const QcQueue *queue = partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
+		QcPartition *partition = concerned(st, id);
 
-		if (queue == NULL || partition->lane == QC_LANE_DEAD || queue->damaged ||
-			queue->state == QC_QUEUE_DEAD)
+		if (partition == NULL)
 			continue;
 		status = rebuild_record(st, cache, partition, &location, now, err);
 		if (status == QC_DAMAGED)
@@ -116,8 +195,7 @@ rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint
 		else if (status != QC_OK)
 			return status;
 	}
-	if (status == QC_END)
-		return QC_OK;
+	*followed = status != QC_DAMAGED;
 	if (status == QC_DAMAGED)
 	{
 		location.file = walk.file;
@@ -125,6 +203,49 @@ rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint
 		damage(st, NULL, &location, damaged);
 		return QC_OK;
 	}
+	return status == QC_END ? QC_OK : status;
+}
+
+/* The first file that may hold records made since then: the one before the first that began later. */
+static uint32_t
+first_file(QcFiles *files, const QcLog *log, const uint64_t *ids, uint32_t n)
+{
+	uint32_t	low = 0;
+	uint32_t	high = n;
+
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+		int64_t		begun;
+
+		/* Of one that cannot tell it is supposed that earlier ones matter, too. */
+		if (qc_read_begun_at(files, log->id, ids[middle], &begun) && begun < log->dedup_since)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? low - 1 : 0;
+}
+
+static QcStatus
+rebuild_log(QcState *st, QcReadCache *cache, const QcLog *log, int64_t now, uint32_t *damaged,
+			QcError *err)
+{
+	QcFiles    *files = cache->files;
+	uint64_t   *ids;
+	uint32_t	n;
+	bool		followed = true;
+	QcStatus	status = qc_dir_files(files->io, files->layout, log->id, &ids, &n, err);
+
+	for (uint32_t i = status == QC_OK ? first_file(files, log, ids, n) : n;
+		 i < n && status == QC_OK && followed; i++)
+	{
+		status = ids[i] >= log->file ? QC_NOTFOUND :
+			rebuild_by_hashes(st, files, log, ids[i], now, err);
+		if (status == QC_NOTFOUND)
+			status = rebuild_by_messages(st, cache, log, ids[i], now, damaged, &followed, err);
+	}
+	free(ids);
 	return status;
 }
 

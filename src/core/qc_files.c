@@ -146,3 +146,17 @@ qc_files_read(QcFiles *files, uint64_t log, uint64_t file, uint64_t position, vo
 	qc_error_locate(err, path, position);
 	return status;
 }
+
+bool
+qc_files_ends_at(QcFiles *files, uint64_t log, uint64_t file, uint64_t length)
+{
+	uint8_t		next[4];
+	uint64_t	size = 0;
+
+	if (qc_files_size(files, log, file, false, &size, NULL) != QC_OK ||
+		length < QC_FILE_HEADER_SIZE || length > size)
+		return false;
+	return size - length < sizeof(next) ||
+		(qc_files_read(files, log, file, length, next, sizeof(next), NULL) == QC_OK &&
+		 qc_load_u32(next) == 0);
+}

@@ -49,4 +49,7 @@ extern QcStatus qc_files_size(QcFiles *files, uint64_t log, uint64_t file, bool 
 extern QcStatus qc_files_read(QcFiles *files, uint64_t log, uint64_t file, uint64_t position,
 							  void *buf, size_t len, QcError *err);
 
+/* Does the log file end at this length, but for zeros? */
+extern bool qc_files_ends_at(QcFiles *files, uint64_t log, uint64_t file, uint64_t length);
+
 #endif							/* QC_FILES_H */

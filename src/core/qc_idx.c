@@ -8,19 +8,12 @@
  */
 #include "qc_logfile.h"
 
+#include "qc_derived.h"
 #include "qc_record.h"
 
 #include <assert.h>
-#include <inttypes.h>
 
-static const char idx_magic[8] = "QQIDX1\0";
-
-#define AT_FILE_ID		8
-#define AT_COUNT		16
-#define AT_ENTRY_SIZE	20
-#define AT_LOG_LENGTH	24
-#define AT_ENTRIES_SUM	32
-#define AT_HEADER_SUM	40
+static const QcDerived idx_kind = {"QQIDX1\0", QC_IDX_ENTRY_SIZE, "index"};
 
 static bool
 sorts_before(const QcIdxEntry *a, const QcIdxEntry *b)
@@ -101,54 +94,14 @@ qc_idx_encode(uint8_t *out, uint64_t file_id, uint64_t log_length, QcIdxEntry *e
 	sort_entries(entries, count);
 	for (uint32_t i = 0; i < count; i++)
 		encode_entry(body + (size_t) i * QC_IDX_ENTRY_SIZE, &entries[i]);
-	memcpy(out, idx_magic, sizeof(idx_magic));
-	qc_store_u64(out + AT_FILE_ID, file_id);
-	qc_store_u32(out + AT_COUNT, count);
-	qc_store_u32(out + AT_ENTRY_SIZE, QC_IDX_ENTRY_SIZE);
-	qc_store_u64(out + AT_LOG_LENGTH, log_length);
-	qc_store_u64(out + AT_ENTRIES_SUM, qc_digest(body, (size_t) count * QC_IDX_ENTRY_SIZE));
-	qc_store_u64(out + AT_HEADER_SUM, qc_digest(out, AT_HEADER_SUM));
+	qc_derived_seal(out, &idx_kind, file_id, log_length, count);
 }
 
 QcStatus
 qc_idx_count(const uint8_t header[QC_IDX_HEADER_SIZE], uint64_t file_id, uint32_t *count,
 			 QcError *err)
 {
-	if (memcmp(header, idx_magic, sizeof(idx_magic)) != 0)
-		return qc_error_set(err, QC_DAMAGED, "file does not begin as an index");
-	if (qc_load_u64(header + AT_HEADER_SUM) != qc_digest(header, AT_HEADER_SUM))
-		return qc_error_set(err, QC_DAMAGED, "index header has a wrong checksum");
-	if (qc_load_u64(header + AT_FILE_ID) != file_id)
-		return qc_error_set(err, QC_DAMAGED, "index belongs to file %" PRIu64,
-							qc_load_u64(header + AT_FILE_ID));
-	*count = qc_load_u32(header + AT_COUNT);
-	return QC_OK;
-}
-
-/* Header, sizes and both checksums. */
-static QcStatus
-check_header(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_length, QcError *err)
-{
-	size_t		body_len;
-	uint32_t	count;
-	QcStatus	status;
-
-	if (len < QC_IDX_HEADER_SIZE)
-		return qc_error_set(err, QC_DAMAGED, "file does not begin as an index");
-	body_len = len - QC_IDX_HEADER_SIZE;
-	status = qc_idx_count(buf, file_id, &count, err);
-	if (status != QC_OK)
-		return status;
-	if (qc_load_u64(buf + AT_LOG_LENGTH) != log_length)
-		return qc_error_set(err, QC_DAMAGED, "index describes a log file of %" PRIu64 " bytes",
-							qc_load_u64(buf + AT_LOG_LENGTH));
-	if (qc_load_u32(buf + AT_ENTRY_SIZE) != QC_IDX_ENTRY_SIZE ||
-		body_len % QC_IDX_ENTRY_SIZE != 0 ||
-		body_len / QC_IDX_ENTRY_SIZE != count)
-		return qc_error_set(err, QC_DAMAGED, "index has a wrong size");
-	if (qc_load_u64(buf + AT_ENTRIES_SUM) != qc_digest(buf + QC_IDX_HEADER_SIZE, body_len))
-		return qc_error_set(err, QC_DAMAGED, "index entries have a wrong checksum");
-	return QC_OK;
+	return qc_derived_count(header, &idx_kind, file_id, count, err);
 }
 
 /* Is this entry possible in itself, and does its record lie inside the log file? */
@@ -173,13 +126,12 @@ QcStatus
 qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_length,
 			 uint32_t *count, QcError *err)
 {
-	QcStatus	status = check_header(buf, len, file_id, log_length, err);
+	QcStatus	status = qc_derived_check(buf, len, &idx_kind, file_id, log_length, count, err);
 	QcIdxEntry	entry;
 	QcIdxEntry	previous = {0}; /* sorts before everything */
 
 	if (status != QC_OK)
 		return status;
-	*count = qc_load_u32(buf + AT_COUNT);
 	for (uint32_t i = 0; i < *count; i++)
 	{
 		qc_idx_entry_decode(buf + QC_IDX_HEADER_SIZE + (size_t) i * QC_IDX_ENTRY_SIZE, &entry);
@@ -202,16 +154,12 @@ begins_before(const uint8_t *at, uint64_t partition, uint64_t position)
 		(at_partition == partition && qc_load_u64(at + 8) <= position);
 }
 
-QcIdxSide
-qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
-			QcIdxEntry *found)
+uint32_t
+qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position)
 {
 	uint32_t	low = 0;
 	uint32_t	high = count;
-	bool		before;
-	bool		behind;
 
-	/* low becomes the number of entries that begin at or before the position */
 	while (low < high)
 	{
 		uint32_t	middle = low + (high - low) / 2;
@@ -221,6 +169,17 @@ qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t
 		else
 			high = middle;
 	}
+	return low;
+}
+
+QcIdxSide
+qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
+			QcIdxEntry *found)
+{
+	uint32_t	low = qc_idx_begun(entries, count, partition, position);
+	bool		before;
+	bool		behind;
+
 	before = low > 0 &&
 		qc_load_u64(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE) == partition;
 	behind = low < count && qc_load_u64(entries + (size_t) low * QC_IDX_ENTRY_SIZE) == partition;

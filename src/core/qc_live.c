@@ -181,7 +181,8 @@ qc_live_position(QcState *st, uint64_t partition, uint64_t position)
 }
 
 bool
-qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, uint32_t n, int64_t now)
+qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, size_t stride, uint32_t n,
+			  int64_t now)
 {
 	const QcPartition *p = qc_partition_by_id(st, partition);
 	int64_t		window;
@@ -190,7 +191,7 @@ qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, uint32_t n
 		return false;
 	window = QC_AT(st, QcQueue, p->queue)->options.value[QC_OPT_DEDUP_WINDOW];
 	for (uint32_t i = 0; i < n; i++)
-		if (qc_dedup_find(st, partition, hashes + (size_t) i * QC_HASH_SIZE, now, window) != NULL)
+		if (qc_dedup_find(st, partition, hashes + i * stride, now, window) != NULL)
 			return true;
 	return false;
 }

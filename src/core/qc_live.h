@@ -43,8 +43,8 @@ extern uint32_t qc_live_judge(QcState *st, const uint8_t *entries, uint32_t n, i
 /* Is the message at this position needed, as far as the state says? */
 extern bool qc_live_position(QcState *st, uint64_t partition, uint64_t position);
 
-/* Is one of these dedup hashes, out of a record of the partition, within the window? */
-extern bool qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, uint32_t n,
-						  int64_t now);
+/* Is one of these dedup hashes, `stride` bytes apart, out of a record of the partition, within the window? */
+extern bool qc_live_dedup(QcState *st, uint64_t partition, const uint8_t *hashes, size_t stride,
+						  uint32_t n, int64_t now);
 
 #endif							/* QC_LIVE_H */

@@ -42,7 +42,8 @@ typedef struct QcLog
 	uint64_t	dirty_last;
 	QcRef		dirty_next;		/* write lock: list of such logs */
 	uint64_t	looked_at;		/* checkpointer: where it stood when it was last looked at ... */
-	int64_t		dedup_since;	/* while dedup ids are read again: from when on */
+	int64_t		dedup_since;	/* of the last start: since when dedup ids in it counted */
+	int64_t		last_dedup;		/* newest push with a dedup id that is known of; 0 = none */
 	uint32_t	nqueues;		/* queues whose messages go here; q0: 0 */
 	uint32_t	grown;			/* ... and how many looks in a row have found it grown */
 	uint64_t	dropped_seq;	/* its last queue went away at this seq: removable once the mark is

@@ -13,8 +13,7 @@
 #ifndef QC_LOGFILE_H
 #define QC_LOGFILE_H
 
-#include "qc_bytes.h"
-#include "qc_error.h"
+#include "qc_derived.h"
 
 #define QC_FILE_HEADER_SIZE 32
 #define QC_FIRST_SEQ_AHEAD	UINT64_MAX
@@ -63,7 +62,7 @@ typedef enum QcNameFault
 } QcNameFault;
 extern QcNameFault qc_name_check(const char *name, size_t len);
 
-#define QC_IDX_HEADER_SIZE	48
+#define QC_IDX_HEADER_SIZE	QC_DERIVED_HEAD_SIZE
 #define QC_IDX_ENTRY_SIZE	48
 
 typedef struct QcIdxEntry
@@ -98,6 +97,10 @@ typedef enum QcIdxSide
 	QC_IDX_LATER,				/* above it */
 	QC_IDX_GAP					/* between, and no record holds it */
 } QcIdxSide;
+
+/* Number of entries that begin at or before the position of the partition, by binary search. */
+extern uint32_t qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition,
+							 uint64_t position);
 
 /* By binary search over the entries (checked before); *found is set when it is here. */
 extern QcIdxSide qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition,

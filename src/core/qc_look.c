@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qc_hashes.h"
 #include "qc_read_int.h"
 
 #define JUDGE_STEPS		1000	/* under one hold of the state lock: some ten microseconds */
@@ -81,9 +82,22 @@ entry_at(const QcLook *look, uint32_t i)
 	return look->index->bytes + QC_IDX_HEADER_SIZE + (size_t) i * QC_IDX_ENTRY_SIZE;
 }
 
-/* Ask about the dedup ids of one record. */
+/* Is one of a record's dedup ids within the window? */
+static bool
+dedup_needed(QcLook *look, uint64_t partition, const uint8_t *hashes, size_t stride, uint32_t n,
+			 int64_t now)
+{
+	bool		needed;
+
+	look->lock->share(look->lock->context);
+	needed = qc_live_dedup(look->st, partition, hashes, stride, n, now);
+	look->lock->unlock(look->lock->context);
+	return needed;
+}
+
+/* Ask about the dedup ids of one record, which is read for it. */
 static QcStatus
-ask_dedup(QcLook *look, uint32_t i, int64_t now, QcError *err)
+ask_record(QcLook *look, uint32_t i, int64_t now, QcError *err)
 {
 	uint8_t		hashes[HASHES_MAX * QC_HASH_SIZE];
 	QcIdxEntry	entry;
@@ -99,12 +113,73 @@ ask_dedup(QcLook *look, uint32_t i, int64_t now, QcError *err)
 
 		if (status != QC_OK)
 			return status;
-		look->lock->share(look->lock->context);
-		needed = qc_live_dedup(look->st, entry.partition, hashes, n, now);
-		look->lock->unlock(look->lock->context);
+		needed = dedup_needed(look, entry.partition, hashes, QC_HASH_SIZE, n, now);
 	}
 	look->answers[i] = needed ? QC_LIVE_DEDUP : QC_LIVE_NOT;
 	return QC_OK;
+}
+
+/* The entry of a record of the .qhsh, if it is one of those to be asked about. */
+static bool
+find_asked(const QcLook *look, const QcHashesRecord *record, uint32_t *i)
+{
+	QcIdxEntry	entry;
+
+	*i = qc_idx_begun(entry_at(look, 0), look->index->count, record->partition, record->first);
+	if (*i == 0 || look->answers[--*i] != QC_LIVE_ASK)
+		return false;
+	qc_idx_entry_decode(entry_at(look, *i), &entry);
+	return entry.partition == record->partition && entry.first == record->first &&
+		entry.count == record->count;
+}
+
+/* Answer with the .qhsh: what it does not list has no dedup ids.	 QC_NOTFOUND: there is none to answer with. */
+static QcStatus
+ask_hashes(QcLook *look, int64_t now, QcError *err)
+{
+	uint8_t    *bytes;
+	size_t		len;
+	size_t		at = 0;
+	QcHashesRecord record;
+	QcStatus	status = qc_hashes_read(look->cache->files, look->log, look->file, &bytes, &len, err);
+
+	if (status != QC_OK)
+		return status == QC_DAMAGED ? QC_NOTFOUND : status;
+	while (qc_hashes_next(bytes, len, &at, &record))
+	{
+		uint32_t	i;
+		bool		needed = false;
+
+		if (!find_asked(look, &record, &i))
+			continue;
+		for (uint32_t k = 0; k < record.count && !needed; k += HASHES_MAX)
+			needed = dedup_needed(look, record.partition, record.cells + (size_t) k * QC_HASHES_CELL,
+								  QC_HASHES_CELL, record.count - k < HASHES_MAX ? record.count - k : HASHES_MAX, now);
+		look->answers[i] = needed ? QC_LIVE_DEDUP : QC_LIVE_NOT;
+	}
+	free(bytes);
+	for (uint32_t i = 0; i < look->index->count; i++)
+		if (look->answers[i] == QC_LIVE_ASK)
+			look->answers[i] = QC_LIVE_NOT;
+	return QC_OK;
+}
+
+/* Have all that is to be asked about answered. */
+static QcStatus
+ask_dedup(QcLook *look, int64_t now, QcError *err)
+{
+	QcStatus	status = QC_OK;
+
+	if (memchr(look->answers, QC_LIVE_ASK, look->index->count) == NULL)
+		return QC_OK;
+	status = ask_hashes(look, now, err);
+	if (status != QC_NOTFOUND)
+		return status;
+	status = QC_OK;
+	for (uint32_t i = 0; i < look->index->count && status == QC_OK; i++)
+		if (look->answers[i] == QC_LIVE_ASK)
+			status = ask_record(look, i, now, err);
+	return status;
 }
 
 static void
@@ -133,13 +208,10 @@ judge_all(QcLook *look, int64_t now, QcError *err)
 		at += qc_live_judge(look->st, entry_at(look, at), n - at, now, look->answers + at, JUDGE_STEPS);
 		look->lock->unlock(look->lock->context);
 	}
+	if (n > 0)
+		status = ask_dedup(look, now, err);
 	for (uint32_t i = 0; i < n && status == QC_OK; i++)
-	{
-		if (look->answers[i] == QC_LIVE_ASK)
-			status = ask_dedup(look, i, now, err);
-		if (status == QC_OK)
-			count(look, i);
-	}
+		count(look, i);
 	return status;
 }
 

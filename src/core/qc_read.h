@@ -93,14 +93,15 @@ extern QcStatus qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partit
 							   QcLocation *location, QcError *err);
 
 /*
- * A walk over the message records of a log that were written at `since` or later; zero but for log and since, and file to
- * begin with a later one.
+ * A walk over the message records of a log that were written at `since` or later; zero but for log and since, file to begin
+ * with a later one, and last_file.
  */
 typedef struct QcReadWalk
 {
 	uint64_t	log;
 	int64_t		since;			/* microseconds since the Unix epoch */
 	uint64_t	file;			/* that is walked over, 0 = none yet */
+	uint64_t	last_file;		/* the walk ends behind it; 0 = behind the newest one */
 	uint32_t	entry;			/* of its index, to go on with */
 	int64_t		created_at;		/* of the record found */
 } QcReadWalk;
@@ -112,6 +113,12 @@ typedef struct QcReadWalk
 extern QcStatus qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition,
 							 QcLocation *location, QcError *err);
 
+/*
+ * When the first record of a log file was made, at or behind all records of older files; false = it has none, or it
+ * cannot be read.
+ */
+extern bool qc_read_begun_at(QcFiles *files, uint64_t log, uint64_t file, int64_t *at);
+
 /* Is there a .qidx of this file that fits it?  Its entries are not looked at. */
 extern bool qc_read_idx_usable(QcFiles *files, uint64_t log, uint64_t file);
 
@@ -119,9 +126,18 @@ extern bool qc_read_idx_usable(QcFiles *files, uint64_t log, uint64_t file);
 extern bool qc_read_idx_right(QcFiles *files, uint64_t log, uint64_t file);
 
 /*
- * Write the .qidx of a closed file by scanning it; tmp, sync, rename.	The zeros behind its last record are given back to the
+ * Write files derived from a closed file by scanning it; tmp, sync, rename.	The zeros behind its last record are given back to the
  * file system first, so nobody may write to the file any more.
  */
-extern QcStatus qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err);
+#define QC_BUILD_IDX		1
+#define QC_BUILD_HASHES		2	/* qc_hashes.h; all records are unpacked */
+extern QcStatus qc_read_build(QcFiles *files, uint64_t log, uint64_t file, unsigned what,
+							  QcError *err);
+
+static inline QcStatus
+qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
+{
+	return qc_read_build(files, log, file, QC_BUILD_IDX, err);
+}
 
 #endif							/* QC_READ_H */

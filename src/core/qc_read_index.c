@@ -1,6 +1,6 @@
 /*
  * qc_read_index.c
- *		Indexes of log files: read from .qidx files, made from the files themselves, and written.
+ *		Indexes of log files: read from .qidx files, made from the files themselves, and written (with .qhsh files).
  *
  * The index of a file is its .qidx when that is right, otherwise one made here by hopping from record header to record
  * header.	Header hops believe what they read, as the reader of the record checks it.	An index describes its log file up
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "qc_dir.h"
+#include "qc_hashes.h"
 #include "qc_scan.h"
 
 #define HOP_WINDOW	65536
@@ -326,7 +327,7 @@ load_qidx(QcReadCache *cache, Hop *hop, QcReadIndex *index, bool *loaded, QcErro
 	status = read_qidx(cache, index, path, QC_IDX_HEADER_SIZE + hop->file_size, &len, err);
 	if (status != QC_OK || len < QC_IDX_HEADER_SIZE)
 		return status == QC_NOTFOUND ? QC_OK : status;
-	length = qc_load_u64(index->bytes + 24);
+	length = qc_derived_length(index->bytes);
 	if (length < QC_FILE_HEADER_SIZE || length > hop->file_size ||
 		qc_idx_check(index->bytes, len, hop->file, length, &index->count, NULL) != QC_OK ||
 		!last_entry_right(cache, hop, index))
@@ -356,21 +357,6 @@ read_exactly(const Asked *asked, uint64_t position, void *buf, size_t len)
 		done == len;
 }
 
-/* Does the log file end at this length, but for zeros? */
-static bool
-ends_at(QcFiles *files, uint64_t log, uint64_t file, uint64_t length)
-{
-	uint8_t		next[4];
-	uint64_t	size = 0;
-
-	if (qc_files_size(files, log, file, false, &size, NULL) != QC_OK ||
-		length < QC_FILE_HEADER_SIZE || length > size)
-		return false;
-	return size - length < sizeof(next) ||
-		(qc_files_read(files, log, file, length, next, sizeof(next), NULL) == QC_OK &&
-		 qc_load_u32(next) == 0);
-}
-
 /* Header and size are right, and the log file has not changed since. */
 static bool
 usable(Asked *asked, QcFiles *files, uint64_t log, uint64_t file)
@@ -382,7 +368,7 @@ usable(Asked *asked, QcFiles *files, uint64_t log, uint64_t file)
 		qc_idx_count(header, file, &asked->count, NULL) == QC_OK &&
 		asked->io->size(asked->io->context, asked->handle, &size) == 0 &&
 		size == QC_IDX_HEADER_SIZE + (uint64_t) asked->count * QC_IDX_ENTRY_SIZE &&
-		ends_at(files, log, file, qc_load_u64(header + 24));
+		qc_files_ends_at(files, log, file, qc_derived_length(header));
 }
 
 /* Narrow down by single entries, then read the few that are left, with the ones beside them. */
@@ -447,6 +433,18 @@ qc_read_idx_usable(QcFiles *files, uint64_t log, uint64_t file)
 	good = usable(&asked, files, log, file);
 	asked.io->close(asked.io->context, asked.handle);
 	return good;
+}
+
+bool
+qc_read_begun_at(QcFiles *files, uint64_t log, uint64_t file, int64_t *at)
+{
+	uint8_t		h[QC_RECORD_HEADER_SIZE];
+
+	if (qc_files_read(files, log, file, QC_FILE_HEADER_SIZE, h, sizeof(h), NULL) != QC_OK ||
+		qc_load_u32(h) == 0)
+		return false;
+	*at = qc_record_created_at(h);
+	return true;
 }
 
 /* ---- looking up ---- */
@@ -531,7 +529,7 @@ qc_read_find_in_file(QcReadCache *cache, uint64_t log, uint64_t file, uint64_t p
 	return status;
 }
 
-/* ---- writing .qidx files ---- */
+/* ---- writing .qidx and .qhsh files ---- */
 
 static void *
 take_memory(void *context, size_t size)
@@ -566,6 +564,7 @@ typedef struct Entries
 	uint32_t	count;
 	uint32_t	cap;
 	uint64_t	length;
+	QcHashesBuild *hashes;		/* to be made of the same records; NULL = not */
 } Entries;
 
 /* The index entry of the scanned record, when it holds messages. */
@@ -594,6 +593,19 @@ note_record(Entries *list, const QcScan *scan, QcError *err)
 	return QC_OK;
 }
 
+/* Whose messages cannot be read has an index all the same, and who needs one of them finds the damage. */
+static QcStatus
+note_hashes(Entries *list, const QcScan *scan, QcError *err)
+{
+	QcStatus	status = list->hashes == NULL ? QC_OK :
+		qc_hashes_add(list->hashes, scan->position, qc_scan_bytes(scan), &scan->record, err);
+
+	if (status != QC_DAMAGED)
+		return status;
+	list->hashes = NULL;
+	return QC_OK;
+}
+
 /* All message records of one file, checked. */
 static QcStatus
 scan_file(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *err)
@@ -609,6 +621,8 @@ scan_file(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *e
 		if (status != QC_OK || qc_scan_file(&scan) != file)
 			break;
 		status = note_record(list, &scan, err);
+		if (status == QC_OK)
+			status = note_hashes(list, &scan, err);
 		if (status != QC_OK)
 			break;
 	}
@@ -652,16 +666,17 @@ give_back_rest(QcFiles *files, uint64_t log, uint64_t file, uint64_t length, QcE
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not shorten log file");
 }
 
-/* Write an index.	QC_MISSING: the log goes with its queue meanwhile, or somebody else has just put the same index in place. */
+/* Write a derived file.	QC_MISSING: the log goes with its queue meanwhile, or somebody else has just put the same one in place. */
 static QcStatus
-write_idx(QcFiles *files, uint64_t log, uint64_t file, const uint8_t *bytes, size_t size, QcError *err)
+write_derived(QcFiles *files, uint64_t log, uint64_t file, const char *suffix, const uint8_t *bytes,
+			  size_t size, QcError *err)
 {
 	char		path[QC_PATH_MAX];
 	QcError		why;
 	QcStatus	status;
 
 	qc_error_clear(&why);
-	qc_path_file(path, files->layout, log, file, "qidx");
+	qc_path_file(path, files->layout, log, file, suffix);
 	status = qc_dir_write_file(files->io, path, bytes, size, &why);
 	if (status == QC_OK)
 		return QC_OK;
@@ -672,29 +687,45 @@ write_idx(QcFiles *files, uint64_t log, uint64_t file, const uint8_t *bytes, siz
 	return status;
 }
 
-QcStatus
-qc_read_build_idx(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
+static QcStatus
+write_idx(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *err)
 {
-	Entries		list = {NULL, 0, 0, 0};
-	size_t		size;
-	uint8_t    *bytes;
+	size_t		size = QC_IDX_HEADER_SIZE + (size_t) list->count * QC_IDX_ENTRY_SIZE;
+	uint8_t    *bytes = malloc(size);
+	QcStatus	status;
+
+	if (bytes == NULL)
+		return no_memory(err);
+	qc_idx_encode(bytes, file, list->length, list->entries, list->count);
+	status = write_derived(files, log, file, "qidx", bytes, size, err);
+	free(bytes);
+	return status;
+}
+
+static QcStatus
+write_hashes(QcFiles *files, uint64_t log, uint64_t file, Entries *list, QcError *err)
+{
+	const uint8_t *bytes;
+	size_t		len;
+	QcStatus	status = qc_hashes_seal(list->hashes, file, list->length, &bytes, &len, err);
+
+	return status == QC_OK ? write_derived(files, log, file, "qhsh", bytes, len, err) : status;
+}
+
+QcStatus
+qc_read_build(QcFiles *files, uint64_t log, uint64_t file, unsigned what, QcError *err)
+{
+	QcHashesBuild hashes = {0};
+	Entries		list = {.hashes = (what & QC_BUILD_HASHES) != 0 ? &hashes : NULL};
 	QcStatus	status = scan_file(files, log, file, &list, err);
 
 	if (status == QC_OK)
 		status = give_back_rest(files, log, file, list.length, err);
-	if (status == QC_OK)
-	{
-		size = QC_IDX_HEADER_SIZE + (size_t) list.count * QC_IDX_ENTRY_SIZE;
-		bytes = malloc(size);
-		if (bytes == NULL)
-			status = no_memory(err);
-		else
-		{
-			qc_idx_encode(bytes, file, list.length, list.entries, list.count);
-			status = write_idx(files, log, file, bytes, size, err);
-			free(bytes);
-		}
-	}
+	if (status == QC_OK && (what & QC_BUILD_IDX) != 0)
+		status = write_idx(files, log, file, &list, err);
+	if (status == QC_OK && list.hashes != NULL)
+		status = write_hashes(files, log, file, &list, err);
+	qc_hashes_free(&hashes);
 	free(list.entries);
 	return status;
 }

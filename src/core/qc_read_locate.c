@@ -351,6 +351,8 @@ qc_read_walk(QcReadCache *cache, QcReadWalk *walk, uint64_t *partition, QcLocati
 	{
 		FileList	list = {cache, walk->file + 1, 0, false};
 
+		if (walk->last_file != 0 && walk->file >= walk->last_file)
+			return QC_END;
 		status = list_files(&list, walk->log, err);
 		if (status != QC_OK)
 			return status;

@@ -150,6 +150,17 @@ get(Copy *copy, uint64_t position, size_t len, const uint8_t **bytes, QcError *e
 	return QC_OK;
 }
 
+/* It is made without when that does not work: who needs a message that cannot be read finds the damage. */
+static void
+note_hashes(QcRewrite *rewrite, uint64_t position, const uint8_t *bytes, const QcRecord *record)
+{
+	if (qc_hashes_add(&rewrite->hashes, position, bytes, record, NULL) != QC_OK)
+	{
+		qc_hashes_free(&rewrite->hashes);
+		rewrite->has_hashes = false;
+	}
+}
+
 /* One record, which must be what the index says. */
 static QcStatus
 copy_record(Copy *copy, QcIdxEntry *entry, QcError *err)
@@ -180,6 +191,8 @@ copy_record(Copy *copy, QcIdxEntry *entry, QcError *err)
 		return status;
 	}
 	entry->position = copy->written + copy->out_len;
+	if (copy->rewrite->has_hashes)
+		note_hashes(copy->rewrite, entry->position, bytes, &record);
 	return put(copy, bytes, size, err);
 }
 
@@ -254,6 +267,15 @@ make_file(Copy *copy, QcError *err)
 	return status;
 }
 
+static void
+forget(QcRewrite *rewrite)
+{
+	free(rewrite->idx);
+	qc_hashes_free(&rewrite->hashes);
+	rewrite->idx = NULL;
+	rewrite->file = 0;
+}
+
 QcStatus
 qc_rewrite_copy(QcRewrite *rewrite, const QcLook *look, QcRewritePause pause, void *pause_context,
 				QcError *err)
@@ -266,6 +288,7 @@ qc_rewrite_copy(QcRewrite *rewrite, const QcLook *look, QcRewritePause pause, vo
 	rewrite->log = look->log;
 	rewrite->file = look->file;
 	rewrite->old_size = look->size;
+	rewrite->has_hashes = qc_hashes_usable(rewrite->files, look->log, look->file);
 	tmp_path(copy.path, rewrite->files, look->log, look->file);
 	copy.out = malloc(WINDOW);
 	status = copy.out == NULL ? no_memory(err) : collect(&copy, err);
@@ -275,16 +298,28 @@ qc_rewrite_copy(QcRewrite *rewrite, const QcLook *look, QcRewritePause pause, vo
 	free(copy.out);
 	free(copy.entries);
 	if (status != QC_OK)
-		rewrite->file = 0;
+		forget(rewrite);
 	return status;
 }
 
+/* Whoever needs one that is missing does without: that they cannot be written is no failure. */
 static void
-forget(QcRewrite *rewrite)
+put_derived(QcRewrite *rewrite)
 {
-	free(rewrite->idx);
-	rewrite->idx = NULL;
-	rewrite->file = 0;
+	QcFiles    *files = rewrite->files;
+	char		path[QC_PATH_MAX];
+	const uint8_t *bytes;
+	size_t		len;
+
+	qc_path_file(path, files->layout, rewrite->log, rewrite->file, "qidx");
+	(void) qc_dir_write_file(files->io, path, rewrite->idx, rewrite->idx_len, NULL);
+	if (rewrite->has_hashes && qc_hashes_seal(&rewrite->hashes, rewrite->file, rewrite->new_size, &bytes, &len, NULL) == QC_OK)
+		(void) qc_hashes_write(files, rewrite->log, rewrite->file, bytes, len, NULL);
+	else
+	{
+		qc_path_file(path, files->layout, rewrite->log, rewrite->file, "qhsh");
+		(void) files->io->unlink(files->io->context, path);
+	}
 }
 
 QcStatus
@@ -315,11 +350,7 @@ qc_rewrite_publish(QcRewrite *rewrite, QcStepHook step, void *step_context, QcEr
 	if (step != NULL)
 		step(step_context, "swap-synced");
 	if (status == QC_OK)
-	{
-		/* Whoever reads the file without it makes one: that it cannot be written is no failure. */
-		qc_path_file(path, files->layout, rewrite->log, rewrite->file, "qidx");
-		(void) qc_dir_write_file(io, path, rewrite->idx, rewrite->idx_len, NULL);
-	}
+		put_derived(rewrite);
 	forget(rewrite);
 	return status;
 }

@@ -12,6 +12,7 @@
 #ifndef QC_REWRITE_H
 #define QC_REWRITE_H
 
+#include "qc_hashes.h"
 #include "qc_look.h"
 #include "qc_remove.h"
 
@@ -24,6 +25,8 @@ typedef struct QcRewrite
 	uint64_t	new_size;
 	uint8_t    *idx;			/* the .qidx to come, malloc'ed */
 	size_t		idx_len;
+	QcHashesBuild hashes;		/* the .qhsh to come, when the old file has one */
+	bool		has_hashes;
 } QcRewrite;
 
 /* Asked every few megabytes; false = stop. It may sleep. */
@@ -36,7 +39,7 @@ typedef bool (*QcRewritePause) (void *context);
 extern QcStatus qc_rewrite_copy(QcRewrite *rewrite, const QcLook *look, QcRewritePause pause,
 								void *pause_context, QcError *err);
 
-/* Put the new file in the old one's place, and its index. The caller's caches are to forget the file. */
+/* Put the new file in the old one's place, and what is derived from it. The caller's caches are to forget the file. */
 extern QcStatus qc_rewrite_publish(QcRewrite *rewrite, QcStepHook step, void *step_context,
 								   QcError *err);
 

@@ -222,6 +222,8 @@ mend(const Repair *repair, const QcFinding *finding)
 		return;
 	qc_path_file(path, qlog_files()->layout, finding->log, finding->file, "qidx");
 	(void) qlog_files()->io->unlink(qlog_files()->io->context, path);
+	qc_path_file(path, qlog_files()->layout, finding->log, finding->file, "qhsh");
+	(void) qlog_files()->io->unlink(qlog_files()->io->context, path);
 	qc_files_forget(qlog_files(), finding->log, finding->file);
 }
 

@@ -1,6 +1,6 @@
 /*
  * wrk_index.c
- *		.qidx files: indexes of closed log files, written by the checkpointer worker.
+ *		.qidx and .qhsh files: indexes and dedup ids of closed log files, written by the checkpointer worker.
  *
  * Never in a commit: a file gets its index in the pause behind a checkpoint, when it has been closed.	After a start every
  * closed file is looked at once, and what is missing or does not fit is made; later on that happens to what a reader found
@@ -17,6 +17,8 @@
 #include "qlog_guc.h"
 #include "qlog_io.h"
 
+#include "../core/qc_dedup.h"
+#include "../core/qc_hashes.h"
 #include "../core/qc_read.h"
 
 #define PAUSE_US	200000		/* how long the worker may be busy with indexes at a time */
@@ -44,6 +46,7 @@ typedef struct Closed
 	uint64		log;
 	uint64		active;
 	uint64		seq;
+	QcLog		copy;			/* of what says whether dedup ids matter */
 } Closed;
 
 /* A log with a closed file that is not known to have an index. */
@@ -59,7 +62,7 @@ find_closed(Closed *closed)
 		const Indexed *known = log->file > 1 ? hash_search(indexed, &log->id, HASH_FIND, NULL) : NULL;
 
 		found = log->file > 1 && (known == NULL || known->file < log->file);
-		*closed = (Closed) {log->id, log->file, qlog_state->seq};
+		*closed = (Closed) {log->id, log->file, qlog_state->seq, *log};
 	}
 	LWLockRelease(&qlog_shared->state_lock);
 	return found;
@@ -90,15 +93,31 @@ first_file(uint64 log, uint64 active)
 	return first;
 }
 
-/* Write the index of a file, whose bytes may still stand in the ring.  One that is missing is an error of who needs it. */
-static void
-write_index(QlogWorker *worker, uint64 log, uint64 file, uint64 seq)
+/* Does the file lack its dedup ids, while a start may want to know them? */
+static bool
+lacks_hashes(const Closed *closed, uint64 file)
 {
+	int64		newest = PG_INT64_MAX;
+
+	/* No record of it is younger than the first one of the file behind. */
+	(void) qc_read_begun_at(qlog_files(), closed->log, file + 1, &newest);
+	return qc_dedup_wanted(&closed->copy, newest) &&
+		!qc_hashes_usable(qlog_files(), closed->log, file);
+}
+
+/* Write what a file lacks, whose bytes may still stand in the ring.	One that is missing is an error of who needs it. */
+static void
+write_lacking(QlogWorker *worker, const Closed *closed, uint64 file, bool index)
+{
+	unsigned	what = index ? QC_BUILD_IDX : 0;
 	QcError		err;
 
+	if (lacks_hashes(closed, file))
+		what |= QC_BUILD_HASHES;
 	qc_error_clear(&err);
-	if ((!qlog_write_noerror(seq, &err) ||
-		 qc_read_build_idx(qlog_files(), log, file, &err) != QC_OK) && err.code != QC_MISSING)
+	if (what != 0 &&
+		(!qlog_write_noerror(closed->seq, &err) ||
+		 qc_read_build(qlog_files(), closed->log, file, what, &err) != QC_OK) && err.code != QC_MISSING)
 		qlog_worker_error(worker, &err, "could not index a closed log file");
 }
 
@@ -129,7 +148,7 @@ take_request(Closed *closed)
 	if (log == NULL || file >= log->file)
 		file = 0;
 	else
-		*closed = (Closed) {log->id, log->file, qlog_state->seq};
+		*closed = (Closed) {log->id, log->file, qlog_state->seq, *log};
 	qlog_unlock_state();
 	return file;
 }
@@ -147,7 +166,7 @@ qlog_upkeep_index(QlogWorker *worker)
 	/* Another reader's request may have had it made by now. */
 	file = take_request(&closed);
 	if (file != 0 && !qc_read_idx_right(qlog_files(), closed.log, file))
-		write_index(worker, closed.log, file, closed.seq);
+		write_lacking(worker, &closed, file, true);
 	while (find_closed(&closed))
 	{
 		bool		seen;
@@ -159,8 +178,8 @@ qlog_upkeep_index(QlogWorker *worker)
 		{
 			if (qlog_worker_shutdown() || qlog_monotonic() > end)
 				return true;
-			if (!qc_read_idx_usable(qlog_files(), closed.log, known->file))
-				write_index(worker, closed.log, known->file, closed.seq);
+			write_lacking(worker, &closed, known->file,
+						  !qc_read_idx_usable(qlog_files(), closed.log, known->file));
 			drop_cached(closed.log, known->file, closed.seq);
 		}
 	}

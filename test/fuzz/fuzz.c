@@ -258,6 +258,36 @@ run_files(int argc, char **argv, int (*one_input) (const uint8_t *, size_t))
 }
 
 int
+fuzz_with_mode(const uint8_t *data, size_t size,
+			   void (*one_input) (unsigned mode, uint8_t *bytes, size_t len))
+{
+	uint8_t    *bytes;
+
+	if (size < 1)
+		return 0;
+	bytes = malloc(size > 1 ? size - 1 : 1);
+	memcpy(bytes, data + 1, size - 1);
+	one_input(data[0], bytes, size - 1);
+	free(bytes);
+	return 0;
+}
+
+void
+fuzz_seed_modes(unsigned modes, size_t (*example) (uint8_t *out), size_t example_max)
+{
+	uint8_t    *buf = malloc(1 + example_max);
+	size_t		len = example(buf + 1);
+
+	for (unsigned mode = 0; mode < modes; mode++)
+	{
+		buf[0] = (uint8_t) mode;
+		fuzz_seed(buf, 1 + len);
+	}
+	free(buf);
+}
+
+
+int
 fuzz_main(int argc, char **argv, const char *name, int (*one_input) (const uint8_t *, size_t),
 		  void (*add_seeds) (void))
 {

@@ -28,6 +28,16 @@ extern void fuzz_seed(const void *bytes, size_t len);
 extern int	fuzz_main(int argc, char **argv, const char *name,
 					  int (*one_input) (const uint8_t *, size_t), void (*add_seeds) (void));
 
+/*
+ * For formats with checksums: the first byte of an input is a mode, whose bits say which of them are repaired, so that mutated
+ * bytes get past them.	one_input gets a copy of the rest, of exactly its length.
+ */
+extern int	fuzz_with_mode(const uint8_t *data, size_t size,
+						   void (*one_input) (unsigned mode, uint8_t *bytes, size_t len));
+
+/* Seeds for it: the example in each mode. */
+extern void fuzz_seed_modes(unsigned modes, size_t (*example) (uint8_t *out), size_t example_max);
+
 /* A property that must hold whatever the input is: prints and aborts when it does not. */
 #define FUZZ_CHECK(condition) \
 	((condition) ? (void) 0 : fuzz_fail(__FILE__, __LINE__, #condition))

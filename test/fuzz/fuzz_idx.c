@@ -52,24 +52,17 @@ check_accepted(const uint8_t *bytes, size_t len, uint32_t count, uint64_t file, 
 	free(entries);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void
+one_index(unsigned mode, uint8_t *bytes, size_t len)
 {
-	uint8_t    *bytes;
-	size_t		len;
 	uint64_t	file = 1;
 	uint64_t	length = 464;
 	uint32_t	count;
 	QcError		err;
 
-	if (size < 1)
-		return 0;
-	len = size - 1;
-	bytes = malloc(len + (len == 0));
-	memcpy(bytes, data + 1, len);
-	if ((data[0] & 1) && len >= QC_IDX_HEADER_SIZE)
+	if ((mode & 1) && len >= QC_IDX_HEADER_SIZE)
 		repair(bytes, len);
-	if ((data[0] & 2) && len >= QC_IDX_HEADER_SIZE)
+	if ((mode & 2) && len >= QC_IDX_HEADER_SIZE)
 	{
 		file = qc_load_u64(bytes + 8);
 		length = qc_load_u64(bytes + 24);
@@ -78,21 +71,19 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_accepted(bytes, len, count, file, length);
 	else
 		FUZZ_CHECK(err.code == QC_DAMAGED);
-	free(bytes);
-	return 0;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return fuzz_with_mode(data, size, one_index);
 }
 
 #ifndef FUZZ_LIBFUZZER
 static void
 add_seeds(void)
 {
-	uint8_t		buf[1 + SAMPLE_MAX];
-
-	for (unsigned mode = 0; mode < 4; mode++)
-	{
-		buf[0] = (uint8_t) mode;
-		fuzz_seed(buf, 1 + sample_index(buf + 1));
-	}
+	fuzz_seed_modes(4, sample_index, SAMPLE_MAX);
 }
 
 int

@@ -87,39 +87,30 @@ read_file(const uint8_t *bytes, size_t len)
 	sim_disk_free(disk);
 }
 
+static void
+one_snapshot(unsigned mode, uint8_t *bytes, size_t len)
+{
+	QcSnapshotHead head = {.seq = 11};
+
+	if (len >= QC_SNAPSHOT_HEAD_SIZE && (mode & 2))
+		repair_rows(bytes, len, &head);
+	head.length = len;
+	if (len >= QC_SNAPSHOT_HEAD_SIZE && (mode & 1))
+		qc_snapshot_head_encode(bytes, &head);
+	read_file(bytes, len);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t    *bytes;
-	size_t		len;
-	QcSnapshotHead head = {.seq = 11};
-
-	if (size < 1)
-		return 0;
-	len = size - 1;
-	bytes = malloc(len + (len == 0));
-	memcpy(bytes, data + 1, len);
-	if (len >= QC_SNAPSHOT_HEAD_SIZE && (data[0] & 2))
-		repair_rows(bytes, len, &head);
-	head.length = len;
-	if (len >= QC_SNAPSHOT_HEAD_SIZE && (data[0] & 1))
-		qc_snapshot_head_encode(bytes, &head);
-	read_file(bytes, len);
-	free(bytes);
-	return 0;
+	return fuzz_with_mode(data, size, one_snapshot);
 }
 
 #ifndef FUZZ_LIBFUZZER
 static void
 add_seeds(void)
 {
-	uint8_t		buf[1 + SAMPLE_MAX];
-
-	for (unsigned mode = 0; mode < 4; mode++)
-	{
-		buf[0] = (uint8_t) mode;
-		fuzz_seed(buf, 1 + sample_snapshot(buf + 1));
-	}
+	fuzz_seed_modes(4, sample_snapshot, SAMPLE_MAX);
 }
 
 int

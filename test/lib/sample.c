@@ -6,9 +6,11 @@
  */
 #include "sample.h"
 
+#include "qc_hashes.h"
 #include "qc_snapshot.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #define CREATED_AT INT64_C(0x00065e9353b9e775)
 
@@ -205,6 +207,41 @@ sample_index(uint8_t out[SAMPLE_MAX])
 	return QC_IDX_HEADER_SIZE + 3 * QC_IDX_ENTRY_SIZE;
 }
 
+/* Of a log file with two records: the golden one, and one with a message that has no id beside one that has. */
+size_t
+sample_hashes(uint8_t out[SAMPLE_MAX])
+{
+	QcMessage	pair[2] = {sample_golden_message(), sample_golden_message()};
+	QcHashesBuild build = {0};
+	uint8_t		bytes[SAMPLE_MAX];
+	uint8_t		raw[SAMPLE_MAX];
+	uint8_t		hashes[2 * QC_HASH_SIZE];
+	size_t		size;
+	const uint8_t *sealed;
+	QcRecord	record;
+	QcWriter	w;
+
+	pair[0].dedup_len = 0;
+	qc_writer_init(&w, raw, sizeof(raw));
+	for (int i = 0; i < 2; i++)
+	{
+		qc_frame_put(&w, &pair[i]);
+		qc_frame_hash(&pair[i], hashes + i * QC_HASH_SIZE);
+	}
+	if (qc_record_decode(sample_golden + QC_FILE_HEADER_SIZE, SAMPLE_GOLDEN_SIZE - QC_FILE_HEADER_SIZE, &record, NULL) != QC_OK ||
+		qc_hashes_add(&build, QC_FILE_HEADER_SIZE, sample_golden + QC_FILE_HEADER_SIZE, &record, NULL) != QC_OK ||
+		qc_record_build_message(bytes, sizeof(bytes), false, 2, 2, hashes, raw, w.len, 0, &size, NULL) != QC_OK)
+		abort();
+	qc_record_seal_message(bytes, 12, 0, CREATED_AT + 1, 0);
+	if (qc_record_decode(bytes, size, &record, NULL) != QC_OK ||
+		qc_hashes_add(&build, SAMPLE_GOLDEN_SIZE, bytes, &record, NULL) != QC_OK ||
+		qc_hashes_seal(&build, 1, SAMPLE_GOLDEN_SIZE + size, &sealed, &size, NULL) != QC_OK)
+		abort();
+	memcpy(out, sealed, size);
+	qc_hashes_free(&build);
+	return size;
+}
+
 size_t
 sample_wal_carried(uint8_t out[SAMPLE_MAX])
 {
@@ -335,6 +372,7 @@ const Sample samples[] = {
 	{"record pad", sample_pad_record},
 	{"record solo", sample_solo_record},
 	{"index", sample_index},
+	{"dedup ids", sample_hashes},
 	{"wal carried", sample_wal_carried},
 	{"wal referenced", sample_wal_referenced},
 	{"wal barrier", sample_wal_barrier},

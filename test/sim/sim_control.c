@@ -131,6 +131,18 @@ sim_disk_count(const SimDisk *disk, SimOp op)
 	return disk->counts[op];
 }
 
+uint64_t
+sim_disk_opens(const SimDisk *disk)
+{
+	return disk->opens;
+}
+
+uint64_t
+sim_disk_shown(const SimDisk *disk)
+{
+	return disk->shown;
+}
+
 int
 sim_disk_handles(const SimDisk *disk)
 {

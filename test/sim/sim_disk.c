@@ -160,6 +160,7 @@ sim_open(void *context, const char *path, int flags, QcHandle *handle)
 	}
 	else
 	{
+		disk->opens++;
 		error = disk->crashed ? SIM_CRASHED : sim_lookup(disk, path, &number);
 		if (error == 0 && disk->inodes[number]->is_directory)
 			error = EISDIR;

@@ -111,6 +111,10 @@ extern void sim_disk_kill(SimDisk *disk);
 extern uint64_t sim_disk_steps(const SimDisk *disk);
 extern uint64_t sim_disk_count(const SimDisk *disk, SimOp op);
 
+/* Attempts to open a file that may be there, and names that lists have shown. */
+extern uint64_t sim_disk_opens(const SimDisk *disk);
+extern uint64_t sim_disk_shown(const SimDisk *disk);
+
 /* Handles that are open: a leak check. */
 extern int	sim_disk_handles(const SimDisk *disk);
 

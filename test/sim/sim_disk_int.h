@@ -117,6 +117,8 @@ struct SimDisk
 
 	uint64_t	steps;
 	uint64_t	counts[SIM_OP_COUNT];
+	uint64_t	opens;			/* of files that may be there */
+	uint64_t	shown;			/* names shown to visitors of lists */
 	SimFault	faults[SIM_FAULTS_MAX];
 	uint64_t	capacity;
 	uint64_t	used;			/* sizes of all files with a name or a handle */

@@ -330,6 +330,7 @@ sim_list(void *context, const char *path, QcNameVisitor visit, void *visit_conte
 		/* one that the visitor removed just now may be freed already */
 		if (inode == NULL || sim_names_find(&disk->inodes[number]->names, entry->name) == NULL)
 			continue;
+		disk->shown++;
 		if (!visit(visit_context, entry->name, inode->is_directory))
 			break;
 	}

@@ -42,6 +42,31 @@ foreach my $how ('kill', 'restart')
 	is($node->sql("select count(distinct id) || ' ' || count(*) from queue_push_batch('q', array['1', '2'], dedup_ids => array['batch1', 'batch9000']) id where id in (select message_id from queue_peek('q', batch => 20000))"),
 		'2 2', "$how: first and last of a batch");
 }
+
+# Closed files have their ids beside them (.qhsh): made after the roll, used by the start, made again when they are missing or wrong.
+sub hashes
+{
+	return map { $node->qlog_dir . '/' . s/qlog$/qhsh/r } split /\n/,
+	  $node->sql("select file from qlog_files where file like (select directory || '/%' from qlog_queues where queue = 'q') and state = 'closed' order by file");
+}
+$node->wait_until(sub { my @hashes = hashes(); @hashes >= 1 && !grep { !-e } @hashes }, 'dedup ids of closed files');
+my @hashes = hashes();
+my %right = map { $_ => slurp_file($_) } @hashes;
+cmp_ok((sort { $b <=> $a } map { length } values %right)[0], '>=', 48 + 32 + 64 * 64, 'many ids');
+my %breaks = (
+	missing => sub { unlink $_[0] or die $! },
+	cut => sub { truncate $_[0], (-s $_[0]) - 32 or die $! },
+	wrong => sub { open(my $fh, '+<', $_[0]) or die $!; seek $fh, -5, 2; print $fh '!'; close $fh });
+foreach my $how (sort keys %breaks)
+{
+	$node->stop;
+	$breaks{$how}->($_) foreach @hashes;
+	$node->start;
+	is(push_id($_), $first{$_}, "$how: $_ is known") foreach sort keys %first;
+	is($node->sql("select count(distinct id) || ' ' || count(*) from queue_push_batch('q', array['1', '2'], dedup_ids => array['batch1', 'batch9000']) id where id in (select message_id from queue_peek('q', batch => 20000))"),
+		'2 2', "$how: first and last of a batch");
+	$node->wait_until(sub { !grep { !-e || slurp_file($_) ne $right{$_} } @hashes }, "$how: the dedup ids to be made again");
+}
 my $undone = push_id('undone');
 like($undone, qr/^[0-9a-f-]{36}$/, 'what was rolled back is not known');
 is(push_id('undone'), $undone, 'and is, once it has been pushed');

@@ -177,12 +177,18 @@ hand_message(const Hand *h, uint8_t out[HAND_RECORD_MAX], bool solo, uint64_t se
 	for (uint32_t i = 0; i < count; i++)
 	{
 		char		content[32];
+		char		dedup[32];
 		QcMessage	message = {.data = (uint8_t *) content};
 
 		message.data_len = (uint32_t) snprintf(content, sizeof(content), "m%llu",
 											   (unsigned long long) (first + i));
 		qc_store_u64(message.id, partition);
 		qc_store_u64(message.id + 8, first + i);
+		if (h->dedup && (first + i) % 2 == 0)
+		{
+			message.dedup_id = (uint8_t *) dedup;
+			message.dedup_len = (uint16_t) snprintf(dedup, sizeof(dedup), "d%llu", (unsigned long long) (first + i));
+		}
 		qc_frame_put(&w, &message);
 		qc_frame_hash(&message, hashes + (size_t) i * QC_HASH_SIZE);
 	}

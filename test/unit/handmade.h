@@ -40,6 +40,7 @@ typedef struct Hand
 	uint64_t	epoch;			/* of the entries made from now on */
 	uint64_t	durable;		/* durable_seq that they state */
 	int64_t		clock;
+	bool		dedup;			/* messages at even positions have a dedup id, "d<n>" */
 } Hand;
 
 /* A record and where it was put. */

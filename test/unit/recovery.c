@@ -230,7 +230,7 @@ QcStatus
 run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 {
 	static const RunOptions none;
-	QcStateConfig config = {.state_bytes = STATE_BYTES, .index_bytes = INDEX_BYTES, .max_slots = 100};
+	QcStateConfig config = {.state_bytes = STATE_BYTES, .index_bytes = INDEX_BYTES, .dedup_bytes = 64u << 10, .max_slots = 100};
 	QcStatus	status = QC_OK;
 
 	if (options == NULL)

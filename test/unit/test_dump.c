@@ -17,6 +17,7 @@
 
 #include "../../src/bin/qlog_dump.h"
 #include "handmade.h"
+#include "qc_hashes.h"
 #include "qc_io_posix.h"
 #include "qc_read.h"
 #include "qc_snapshot.h"
@@ -125,6 +126,8 @@ copy_out(void)
 			qc_path_file(path, hand.files.layout, hand.logs[i].log, file, "qlog");
 			copy_file(path);
 			qc_path_file(path, hand.files.layout, hand.logs[i].log, file, "qidx");
+			copy_file(path);
+			qc_path_file(path, hand.files.layout, hand.logs[i].log, file, "qhsh");
 			copy_file(path);
 		}
 	}
@@ -465,9 +468,9 @@ static const char golden_summary[] =
 "queue id=1 log=1 database=5 partitions=1 name=first\n"
 "queue id=2 log=1 database=5 partitions=1 damaged=true name=\"second queue\"\n"
 "queue id=3 log=2 database=5 partitions=1 name=third\n"
-"log id=0 path=qlog/q0 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=0 bad=0\n"
-"log id=1 path=qlog/q1 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=1 bad=1\n"
-"log id=2 path=qlog/q2 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 cut=0 bad=0\n";
+"log id=0 path=qlog/q0 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 dedup_ids=0 cut=0 bad=0\n"
+"log id=1 path=qlog/q1 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 dedup_ids=0 cut=1 bad=1\n"
+"log id=2 path=qlog/q2 files=1 bytes=65536 first_file=1 last_file=1 indexes=0 dedup_ids=0 cut=0 bad=0\n";
 
 static void
 make_floor(uint64_t seq)
@@ -681,6 +684,52 @@ indexes_are_compared(void)
 	end();
 }
 
+static void
+dedup_ids_are_compared(void)
+{
+	static const char path[] = "qlog/q1/r00000001.qhsh";
+	static const QcDerived kind = {"QQHSH1\0", QC_HASHES_CELL, ""};
+	uint8_t		bytes[HAND_RECORD_MAX];
+	uint64_t	size;
+	QcHandle	handle;
+	size_t		done;
+
+	begin(QC_LAYOUT_FLAT);
+	hand.dedup = true;
+	(void) hand_solo(&hand, 1, 9, 101, 8, 2);
+	CHECK(qc_read_build(&hand.files, 1, 1, QC_BUILD_IDX | QC_BUILD_HASHES, NULL) == QC_OK);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("to-be-rebuilt"), 0);
+	CHECK_U64(DUMP(ROOT "/qlog/q1/r00000001.qhsh"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("dedup_ids path=" ROOT "/qlog/q1/r00000001.qhsh records=1 ids=1\n"), 1);
+	CHECK_U64(occurrences("listed partition=101 first=8 count=2 ids=1"), 1);
+
+	/* right in itself, with another message id */
+	size = hand_size(&hand, path);
+	CHECK_U64(hand.io->open(hand.io->context, path, 0, &handle), 0);
+	CHECK_U64(hand.io->read(hand.io->context, handle, bytes, sizeof(bytes), 0, &done), 0);
+	hand.io->close(hand.io->context, handle);
+	CHECK_U64(done, size);
+	bytes[48 + 2 * 32 + 20] ^= 1;
+	qc_derived_seal(bytes, &kind, 1, qc_derived_length(bytes), (uint32_t) (size - 48) / 32);
+	(void) hand.io->unlink(hand.io->context, path);
+	hand_make_file(&hand, path, bytes, size);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_DAMAGE);
+	CHECK_U64(occurrences("dedup ids are not those of the log file"), 1);
+	CHECK_U64(DUMP(LOG1, "--verify"), DUMP_EXIT_DAMAGE);
+
+	/* of another content: nothing is wrong */
+	bytes[8] = 2;
+	(void) hand.io->unlink(hand.io->context, path);
+	hand_make_file(&hand, path, bytes, size);
+	copy_out();
+	CHECK_U64(DUMP(ROOT, "--verify"), DUMP_EXIT_CLEAN);
+	CHECK_U64(occurrences("to-be-rebuilt"), 1);
+	end();
+}
+
 /* A file of the copy that is no log. */
 static void
 text_files_are_shown(void)
@@ -771,6 +820,7 @@ main(void)
 	UNIT_RUN(missing_file);
 	UNIT_RUN(stubs_are_compared);
 	UNIT_RUN(indexes_are_compared);
+	UNIT_RUN(dedup_ids_are_compared);
 	UNIT_RUN(text_files_are_shown);
 	UNIT_RUN(stash_is_shown);
 	UNIT_RUN(summary_of_a_directory);

@@ -247,13 +247,13 @@ test_dedup(void)
 	queue->last_dedup = m.now;
 	expect("?");
 	hashes[QC_HASH_SIZE] = 9;
-	CHECK(!qc_live_dedup(m.st, 101, hashes, 2, m.now));
+	CHECK(!qc_live_dedup(m.st, 101, hashes, QC_HASH_SIZE, 2, m.now));
 	CHECK(qc_dedup_load(m.st, queue, 101, hashes + QC_HASH_SIZE, id, m.now));
-	CHECK(qc_live_dedup(m.st, 101, hashes, 2, m.now));
-	CHECK(!qc_live_dedup(m.st, 101, hashes, 1, m.now));
-	CHECK(!qc_live_dedup(m.st, 102, hashes, 2, m.now));
+	CHECK(qc_live_dedup(m.st, 101, hashes, QC_HASH_SIZE, 2, m.now));
+	CHECK(!qc_live_dedup(m.st, 101, hashes, QC_HASH_SIZE, 1, m.now));
+	CHECK(!qc_live_dedup(m.st, 102, hashes, QC_HASH_SIZE, 2, m.now));
 	m.now += window;
-	CHECK(!qc_live_dedup(m.st, 101, hashes, 2, m.now));
+	CHECK(!qc_live_dedup(m.st, 101, hashes, QC_HASH_SIZE, 2, m.now));
 	expect("-");
 	machine_end(&m);
 }
