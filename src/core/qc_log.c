@@ -525,11 +525,10 @@ qc_log_remove_files(QcFiles *files, const uint64_t *logs, uint32_t n, QcError *e
 }
 
 QcStatus
-qc_log_create_files(QcFiles *files, uint64_t log, uint64_t allocated, QcError *err)
+qc_log_make_directory(QcFiles *files, uint64_t log, bool *existed, QcError *err)
 {
 	char		path[QC_PATH_MAX];
 	char		prefix[QC_PATH_MAX];
-	bool		existed = false;
 	QcStatus	status = QC_OK;
 
 	qc_path_log(path, files->layout, log);
@@ -537,10 +536,19 @@ qc_log_create_files(QcFiles *files, uint64_t log, uint64_t allocated, QcError *e
 		 slash = strchr(slash + 1, '/'))
 	{
 		(void) snprintf(prefix, sizeof(prefix), "%.*s", (int) (slash - path), path);
-		status = make_one(files->io, prefix, &existed, err);
+		status = make_one(files->io, prefix, existed, err);
 	}
-	if (status == QC_OK)
-		status = make_one(files->io, path, &existed, err);
+	return status == QC_OK ? make_one(files->io, path, existed, err) : status;
+}
+
+QcStatus
+qc_log_create_files(QcFiles *files, uint64_t log, uint64_t allocated, QcError *err)
+{
+	char		path[QC_PATH_MAX];
+	bool		existed;
+	QcStatus	status = qc_log_make_directory(files, log, &existed, err);
+
+	qc_path_log(path, files->layout, log);
 	if (status == QC_OK && existed)
 	{
 		status = retire(files->io, path, err);

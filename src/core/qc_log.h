@@ -153,6 +153,9 @@ extern QcPlace qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t seg
 extern QcStatus qc_log_extend_io(QcFiles *files, const QcExtend *extend, QcError *err);
 extern void qc_log_extended(QcState *st, const QcExtend *extend, uint64_t segment_size);
 
+/* Make the directory of a log, and those above it, synced; *existed = it was there. */
+extern QcStatus qc_log_make_directory(QcFiles *files, uint64_t log, bool *existed, QcError *err);
+
 /*
  * Make the directory of a new log with its first file (header, `allocated` zero-filled bytes), all of
  * it synced.  What an earlier unfinished attempt left is renamed to *.dead.

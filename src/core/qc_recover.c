@@ -141,9 +141,21 @@ static QcStatus
 missing_log(QcRecovery *rc, uint64_t log, const char *who, QcError *err)
 {
 	char		path[QC_PATH_MAX];
+	QcError		why;
+	QcStatus	status;
 
 	qc_path_log(path, rc->r->files->layout, log);
-	return qc_error_at(err, QC_MISSING, path, UINT64_MAX, "log directory that %s does not exist", who);
+	(void) qc_error_at(&why, QC_MISSING, path, UINT64_MAX, "log directory that %s does not exist", who);
+	if (qc_log_by_id(rc->r->st, log) == NULL)
+	{
+		if (err != NULL)
+			*err = why;
+		return QC_MISSING;
+	}
+	status = qc_recover_add_tail(rc, log, true, 0, 0, err);
+	if (status == QC_OK)
+		qc_give_log(rc, qc_recover_tail(rc, log), &why);
+	return status;
 }
 
 /* Logs that the directory was made with, and those that live queues of the checkpoint need, must be there: missing is never new. */
@@ -152,13 +164,16 @@ check_expected(QcRecovery *rc, QcError *err)
 {
 	QcState    *st = rc->r->st;
 
-	for (uint64_t id = 0; id <= st->shards; id++)
+	QcStatus	status = QC_OK;
+
+	for (uint64_t id = 0; id <= st->shards && status == QC_OK; id++)
 		if (qc_recover_tail(rc, id) == NULL)
-			return missing_log(rc, id, "was made with the data directory", err);
-	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+			status = missing_log(rc, id, "was made with the data directory", err);
+	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL && status == QC_OK;
+		 log = QC_AT(st, QcLog, log->next))
 		if (log->nqueues > 0 && qc_recover_tail(rc, log->id) == NULL)
-			return missing_log(rc, log->id, "the checkpoint expects", err);
-	return QC_OK;
+			status = missing_log(rc, log->id, "the checkpoint expects", err);
+	return status;
 }
 
 /* The queues of the checkpoint must be in the logs that the directory's number of shared ones says. */
@@ -231,6 +246,22 @@ decide_and_finish(QcRecovery *rc, QcError *err)
 	return status == QC_OK ? qc_recover_finish(rc, err) : status;
 }
 
+/* Replay has met an entry that cannot be applied: what would be given up with it? */
+static void
+explain(QcRecovery *rc)
+{
+	QcRecover  *r = rc->r;
+	uint64_t	granted = r->give_up_seq;
+	uint64_t	seq = rc->bundle.seq;
+
+	r->give_up_seq = seq;
+	rc->given.n = 0;
+	rc->given_last = 0;
+	(void) qc_recover_find_end(rc, NULL);
+	r->refused = r->given_seq == seq;
+	r->give_up_seq = granted;
+}
+
 /* All steps in order.  Files are changed from "retire" on. */
 static QcStatus
 run(QcRecovery *rc, QcError *err)
@@ -266,6 +297,8 @@ run(QcRecovery *rc, QcError *err)
 		status = qc_recover_tick(rc, steps[i].phase, 0, 0, err);
 		if (status == QC_OK)
 			status = steps[i].run(rc, err);
+		if (status == QC_DAMAGED && steps[i].run == qc_recover_replay)
+			explain(rc);
 	}
 	return status;
 }
@@ -282,7 +315,8 @@ qc_recover(QcRecover *r, QcError *err)
 	r->mark = r->st->seq;
 	r->required = r->end = r->replayed = r->cut_bytes = 0;
 	r->restored = r->voided = r->committed = r->aborted = r->damaged_queues = 0;
-	r->changed = false;
+	r->changed = r->refused = false;
+	r->given_seq = r->given_entries = r->given_logs = 0;
 	status = run(&rc, err);
 	qc_merge_end(&rc);
 	free(rc.logs);
@@ -295,5 +329,6 @@ qc_recover(QcRecover *r, QcError *err)
 	free(rc.decisions.bits);
 	free(rc.decisions.again);
 	free(rc.stash.entries);
+	free(rc.given.ranges);
 	return status;
 }

@@ -55,6 +55,12 @@ typedef struct QcRecoverHooks
 	 * false it was not to be, and each file is synced by itself.
 	 */
 	QcStatus	(*sync_all) (void *context, bool *done, QcError *err);
+
+	/*
+	 * Messages that are in entries given up, or that would have to be (see refused).	NULL = nobody
+	 * wants to know.
+	 */
+	void		(*given_up) (void *context, uint64_t partition, uint64_t first, uint64_t end);
 } QcRecoverHooks;
 
 typedef struct QcRecover
@@ -73,6 +79,9 @@ typedef struct QcRecover
 	uint64_t	floor;			/* qc_dir_read_floor: refused when the mark is below it; raised
 								 * when an old log goes */
 	bool		allow_gap;		/* a committed referenced entry may be missing */
+	uint64_t	give_up_seq;	/* given_seq of a refused start: entries from it on are given up; 0
+								 * = none */
+	uint32_t	give_up_logs;	/* given_logs of that start: so many logs go on without their files */
 	bool		new_timeline;	/* the epoch's timeline is not this one */
 	int64_t		now;			/* wall clock, microseconds */
 	int64_t		monotonic;
@@ -90,6 +99,11 @@ typedef struct QcRecover
 	uint32_t	aborted;
 	uint32_t	damaged_queues;
 	bool		changed;		/* anything was written */
+	bool		refused;		/* it would go on if what follows were given up; otherwise that was
+								 * given up */
+	uint64_t	given_seq;		/* the first entry; 0 = none */
+	uint64_t	given_entries;	/* how many, it and those behind */
+	uint32_t	given_logs;		/* logs whose files are gone or too short */
 } QcRecover;
 
 /*

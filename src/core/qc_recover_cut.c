@@ -339,6 +339,28 @@ qc_recover_cut(QcRecovery *rc, QcError *err)
 	return status;
 }
 
+QcStatus
+qc_recover_cut_behind(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
+{
+	uint64_t   *files;
+	uint32_t	n;
+	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, log, &files, &n, err);
+
+	if (status != QC_OK)
+		return status;
+	for (uint32_t i = n; i > 0 && files[i - 1] > file && status == QC_OK; i--)
+	{
+		bool		blank;
+		uint64_t	bytes;
+
+		status = measure_file(rc, log, files[i - 1], &blank, &bytes, err);
+		if (status == QC_OK)
+			status = take_away_file(rc, log, files[i - 1], blank, bytes, err);
+	}
+	free(files);
+	return status;
+}
+
 /* ---- directories that the state does not know ---- */
 
 /* Rename the directory of a log away. */

@@ -114,9 +114,9 @@ learn(EndSearch *search, const QcWhole *whole, QcError *err)
 	return status == QC_END ? QC_OK : status;
 }
 
-/* Judge the next bundle, unless the end has been found already. */
+/* Judge the next bundle. */
 static QcStatus
-look_at_bundle(EndSearch *search, QcError *err)
+judge_bundle(EndSearch *search, QcError *err)
 {
 	QcRecovery *rc = search->rc;
 	uint64_t	seq = rc->bundle.seq;
@@ -127,8 +127,14 @@ look_at_bundle(EndSearch *search, QcError *err)
 	uint64_t	position;
 	QcStatus	status;
 
-	if (search->hard != QC_NO_SEQ || seq < search->expected)
+	if (seq < search->expected)
 		return QC_OK;
+	if (search->expected == rc->r->give_up_seq)
+	{
+		place_of(rc, path, &position);
+		set_hard(search, search->expected, "it is given up", path, position);
+		return QC_OK;
+	}
 	status = qc_bundle_judge(rc, &state, &whole, &why, err);
 	if (status == QC_VERSION)
 	{
@@ -150,6 +156,17 @@ look_at_bundle(EndSearch *search, QcError *err)
 	if (state == QC_BUNDLE_DAMAGED)
 		status = add_soft(search, seq, err);
 	return status == QC_OK ? learn(search, &whole, err) : status;
+}
+
+/* Judge it unless the end has been found already; what stands behind that may have to be given up. */
+static QcStatus
+look_at_bundle(EndSearch *search, QcError *err)
+{
+	QcStatus	status = search->hard == QC_NO_SEQ ? judge_bundle(search, err) : QC_OK;
+
+	if (status == QC_OK && search->hard != QC_NO_SEQ && search->rc->bundle.seq >= search->hard)
+		status = qc_give_note(search->rc, err);
+	return status;
 }
 
 /* Everything was read and nothing is missing in between: what is required must not be above the last entry. */
@@ -189,6 +206,33 @@ read_everything(EndSearch *search, QcError *err)
 	return status == QC_END ? QC_OK : status;
 }
 
+/* An entry that was durable is not there: refused, unless that was granted. */
+static QcStatus
+give_up(EndSearch *search, QcError *err)
+{
+	QcRecover  *r = search->rc->r;
+
+	qc_give_tell(search->rc, search->hard);
+	if (search->hard == r->give_up_seq)
+	{
+		r->required = search->hard - 1;
+		return QC_OK;
+	}
+	r->refused = true;
+	if (err != NULL)
+		*err = search->hard_error;
+	return QC_DAMAGED;
+}
+
+/* Both are reported, and what stands in the logs comes first. */
+static QcStatus
+lost_logs(QcRecovery *rc, QcStatus status, QcError *err)
+{
+	QcStatus	judged = qc_give_judge_logs(rc, status == QC_OK ? err : NULL);
+
+	return status == QC_OK ? judged : status;
+}
+
 /* Read all logs and draw the conclusion. */
 static QcStatus
 find_end(EndSearch *search, QcError *err)
@@ -203,14 +247,13 @@ find_end(EndSearch *search, QcError *err)
 		return status;
 	r->required = r->copied || rc->durable_seq < r->mark ? r->mark : rc->durable_seq;
 	status = pass_end(search, err);
+	if (status == QC_OK && search->hard != QC_NO_SEQ &&
+		(search->hard <= r->required || search->hard == r->give_up_seq))
+		status = give_up(search, err);
+	if (status == QC_OK || status == QC_DAMAGED)
+		status = lost_logs(search->rc, status, err);
 	if (status != QC_OK)
 		return status;
-	if (search->hard != QC_NO_SEQ && search->hard <= r->required)
-	{
-		if (err != NULL)
-			*err = search->hard_error;
-		return QC_DAMAGED;
-	}
 	r->end = search->hard != QC_NO_SEQ ? search->hard : search->expected;
 	for (uint32_t i = 0; i < search->nsoft; i++)
 		if (search->soft[i] > r->required && search->soft[i] < r->end)

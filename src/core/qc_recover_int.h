@@ -6,6 +6,7 @@
  *	 qc_recover_merge.c		the logs' tails, merged by seq into bundles, one bundle per entry
  *	 qc_recover_bundle.c		is a bundle the whole entry?
  *	 qc_recover_end.c		pass 1: what is required, where the end is
+ *	 qc_recover_give.c		what a refused start could give up
  *	 qc_recover_replay.c	pass 2: applying
  *	 qc_recover_cut.c		everything behind the end goes beside the logs
  *	 qc_recover_sync.c		what the state knows of the files, and syncing them
@@ -22,6 +23,8 @@
 
 #include "qc_apply.h"
 #include "qc_array.h"
+#include "qc_cover.h"
+#include "qc_log.h"
 #include "qc_recover.h"
 #include "qc_scan.h"
 #include "qc_walrec.h"
@@ -34,6 +37,7 @@ typedef struct QcLogTail
 	uint64_t	log;
 	bool		known;			/* the checkpoint knows it */
 	bool		gone;			/* renamed away */
+	bool		lost;			/* what the checkpoint knows of it is not there */
 	uint64_t	start_file;		/* where records above the mark begin */
 	uint64_t	start_position;
 	QcScan	   *scan;			/* NULL when nothing is left to read */
@@ -171,6 +175,11 @@ typedef struct QcRecovery
 	bool		cut;			/* something was cut */
 	bool		live_stash;		/* the stash holds a seq at or above the end */
 	uint64_t	new_epoch;		/* the one that recovery begins */
+	QcCover		given;			/* messages of entries given up */
+	uint64_t	given_last;		/* the last of these that was seen */
+	uint64_t	confirmed;		/* largest confirmed seq that they tell of */
+	uint32_t	nlost;			/* logs that are lost */
+	QcError		lost_error;		/* about the first */
 	uint64_t	ticks;
 	const char *phase;			/* that the caller was told last */
 } QcRecovery;
@@ -262,6 +271,26 @@ extern QcStatus qc_epochs_learn(QcRecovery *rc, const QcEntry *entry, QcError *e
 /* Had this epoch ended below seq? */
 extern bool qc_epochs_ended(const QcEpochList *list, uint64_t epoch, uint64_t seq);
 
+/* ---- giving up ---- */
+
+/* rc->bundle belongs to what is given up. */
+extern QcStatus qc_give_note(QcRecovery *rc, QcError *err);
+
+/* Report it: entries from seq on. */
+extern void qc_give_tell(QcRecovery *rc, uint64_t seq);
+
+/* After replay: confirms that were given up still count for what is left. */
+extern void qc_give_confirmed(QcRecovery *rc);
+
+/* A log that the checkpoint knows cannot be read from there on.	Nothing is read of it. */
+extern void qc_give_log(QcRecovery *rc, QcLogTail *tail, const QcError *why);
+
+/* Are the lost logs those that may be given up? */
+extern QcStatus qc_give_judge_logs(QcRecovery *rc, QcError *err);
+
+/* Let a lost log go on in a new file. */
+extern QcStatus qc_give_renew_log(QcRecovery *rc, QcLogTail *tail, QcLog *log, QcError *err);
+
 /* ---- steps ---- */
 
 /* Pass 1: fills in required and end of the report; QC_DAMAGED when something required is missing. */
@@ -274,6 +303,9 @@ extern QcStatus qc_recover_replay(QcRecovery *rc, QcError *err);
 extern QcStatus qc_recover_apply(QcRecovery *rc, const QcWhole *whole, QcError *err);
 
 extern QcStatus qc_recover_cut(QcRecovery *rc, QcError *err);
+
+/* Files of a log above this one: renamed when they hold anything, otherwise removed. */
+extern QcStatus qc_recover_cut_behind(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err);
 
 /* Directories that the state does not know. */
 extern QcStatus qc_recover_retire(QcRecovery *rc, QcError *err);

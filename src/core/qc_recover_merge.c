@@ -157,6 +157,7 @@ open_tail(QcRecovery *rc, uint32_t log_index, QcError *err)
 {
 	QcLogTail  *tail = &rc->logs[log_index];
 	bool		head;
+	QcError		why;
 	QcStatus	status;
 
 	tail->last_seq = 0;
@@ -169,12 +170,19 @@ open_tail(QcRecovery *rc, uint32_t log_index, QcError *err)
 	if (tail->scan == NULL)
 		return qc_error_set(err, QC_FULL, "out of memory");
 	status = qc_scan_begin(tail->scan, rc->r->files, tail->log, tail->start_file,
-						   tail->start_position, err);
+						   tail->start_position, &why);
 	if (status != QC_OK)
 	{
 		free(tail->scan);
 		tail->scan = NULL;
-		return status;
+		if (!tail->known || (why.code != QC_MISSING && why.code != QC_DAMAGED))
+		{
+			if (err != NULL)
+				*err = why;
+			return status;
+		}
+		qc_give_log(rc, tail, &why);
+		return QC_OK;
 	}
 	tail->scan->last_seq = rc->r->mark;
 	status = advance(rc, log_index, &head, err);

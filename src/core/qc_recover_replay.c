@@ -316,5 +316,7 @@ qc_recover_replay(QcRecovery *rc, QcError *err)
 	QcStatus	status = replay(rc, err);
 
 	qc_merge_end(rc);
+	if (status == QC_OK && rc->r->given_seq != 0)
+		qc_give_confirmed(rc);
 	return status;
 }

@@ -322,7 +322,7 @@ find_last(QcRecovery *rc, uint64_t *last, QcError *err)
 			continue;
 		if (entry->wal.flags & QC_ENTRY_CARRIED)
 			*last = entry->seq;
-		else if (!rc->r->allow_gap)
+		else if (!rc->r->allow_gap && rc->r->given_seq == 0)
 			return qc_error_at(err, QC_DAMAGED, QC_STASH_PATH, UINT64_MAX,
 							   "entry %" PRIu64 " of a committed transaction is missing from the "
 							   "logs and too large for the WAL to carry it", entry->seq);

@@ -147,13 +147,15 @@ qc_recover_settle_logs(QcRecovery *rc, QcError *err)
 	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL && status == QC_OK;
 		 log = QC_AT(st, QcLog, log->next))
 	{
-		const QcLogTail *tail = qc_recover_tail(rc, log->id);
+		QcLogTail  *tail = qc_recover_tail(rc, log->id);
 
 		/* Nobody is left to say when its last queue went away: the next mark covers that. */
 		if (log->nqueues == 0 && log->dropped_seq == 0)
 			qc_log_abandon(st, log);
 		if (tail != NULL && !tail->gone && tail->start_file != 0)
 			status = settle_log(rc, tail, log, err);
+		else if (tail != NULL && tail->lost)
+			status = qc_give_renew_log(rc, tail, log, err);
 		else if (rc->r->copied && log->nqueues > 0 && tail == NULL)
 			status = make_log(rc, log, err);
 		else if (log->nqueues > 0 || qc_log_stays(st->shards, log->id))

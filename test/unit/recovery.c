@@ -226,6 +226,18 @@ load_rows(Run *run, const Rows *rows)
 	return status == QC_OK ? qc_rows_loaded(run->st, 1, 1, &run->err) : status;
 }
 
+static void
+given_up(void *context, uint64_t partition, uint64_t first, uint64_t end)
+{
+	Server	   *server = context;
+
+	if (!CHECK(server->ngiven < RUN_XIDS))
+		return;
+	server->given[server->ngiven].partition = partition;
+	server->given[server->ngiven].first = first;
+	server->given[server->ngiven++].end = end;
+}
+
 QcStatus
 run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 {
@@ -242,7 +254,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 	memset(run, 0, sizeof(*run));
 	run->hand = hand;
 	run->server = server;
-	server->nepochs = server->nasked = 0;
+	server->nepochs = server->nasked = server->ngiven = 0;
 	run->block = malloc(qc_state_size(&config));
 	run->st = qc_state_init(run->block, &config);
 	run->ring_block = malloc(qc_ring_block_size(RING_BYTES));
@@ -259,10 +271,10 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 		.stash = options->stash == NULL ? NULL : options->stash->bytes,
 		.stash_len = options->stash == NULL ? 0 : options->stash->len,
 		.timeline = server->timeline, .redo_end = server->redo_end, .copied = options->copied,
-		.allow_gap = options->allow_gap, .floor = options->floor, .now = 2000000, .monotonic = 5000,
+		.allow_gap = options->allow_gap, .give_up_seq = options->give_up_seq, .give_up_logs = options->give_up_logs, .floor = options->floor, .now = 2000000, .monotonic = 5000,
 		.hooks =
 		{
-		server, in_history, xid_committed, new_epoch, draw, progress, NULL
+		server, in_history, xid_committed, new_epoch, draw, progress, NULL, given_up
 		}
 	};
 	return status == QC_OK ? qc_recover(&run->r, &run->err) : status;

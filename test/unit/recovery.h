@@ -39,6 +39,13 @@ typedef struct Server
 	ServerFault fail;
 	int			stop_after;		/* progress calls until it says no; 0 = never */
 	HandStash  *wal;			/* where redo will find the epoch WAL record, or NULL */
+	int			ngiven;			/* runs of messages that were, or would be, given up */
+	struct
+	{
+		uint64_t	partition;
+		uint64_t	first;
+		uint64_t	end;
+	}			given[RUN_XIDS];
 } Server;
 
 /* Checkpoint rows, as a store would keep them: by key. */
@@ -80,6 +87,8 @@ typedef struct RunOptions
 	const HandStash *stash;
 	bool		copied;
 	bool		allow_gap;
+	uint64_t	give_up_seq;
+	uint32_t	give_up_logs;
 	uint64_t	floor;
 	uint64_t	index_bytes;	/* 0 = enough */
 	uint64_t	state_bytes;	/* 0 = enough */
