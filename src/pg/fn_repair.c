@@ -8,7 +8,8 @@
  *	 4. the damaged bytes are kept beside, and pads take their place, so that what stands behind them is reached
  *	 5. the end is logged (effect repair): the queue is in service
  *
- * Each step may be cut short by a crash; calling it again goes on.	None of it is undone by a rollback.
+ * Each step may be cut short by a crash; calling it again goes on.	None of it is undone by a rollback.	 Without a queue it is the way out
+ * of a refused start (fn_repair_start.h).
  */
 #include "postgres.h"
 
@@ -16,10 +17,12 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "fn_repair_start.h"
 #include "qlog_args.h"
 #include "qlog_commit.h"
 #include "qlog_damage.h"
 #include "qlog_lookup.h"
+#include "qlog_refusal.h"
 #include "qlog_report.h"
 #include "qlog_row.h"
 #include "qlog_snapshot.h"
@@ -268,10 +271,17 @@ qlog_repair(PG_FUNCTION_ARGS)
 	Repair		repair = {.result = (ReturnSetInfo *) fcinfo->resultinfo};
 	bool		damaged;
 
+	repair.dry_run = PG_ARGISNULL(ARG_DRY_RUN) || PG_GETARG_BOOL(ARG_DRY_RUN);
+	if (PG_ARGISNULL(ARG_QUEUE) && qlog_refusal_stands())
+	{
+		PreventCommandIfReadOnly("qlog_repair()");
+		InitMaterializedSRF(fcinfo, 0);
+		qlog_repair_start(repair.result, repair.dry_run);
+		return (Datum) 0;
+	}
 	qlog_enter("qlog_repair()");
 	qlog_require(fcinfo, ARG_QUEUE, "queue");
 	repair.name = qlog_queue_name(PG_GETARG_DATUM(ARG_QUEUE));
-	repair.dry_run = PG_ARGISNULL(ARG_DRY_RUN) || PG_GETARG_BOOL(ARG_DRY_RUN);
 	qlog_queue_require(repair.name, &repair.queue);
 	InitMaterializedSRF(fcinfo, 0);
 	if (repair.queue.own)

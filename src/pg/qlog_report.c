@@ -81,11 +81,10 @@ hint_of(QcStatus code)
 	}
 }
 
-void
-qlog_report(int level, const QcError *err, const char *what)
+static void
+report(int level, const QcError *err, const char *what, const char *hint)
 {
 	char		detail[768];
-	const char *hint = hint_of(err->code);
 
 	/* These name a queue, and are no failure of ours. */
 	if (err->code == QC_PAUSED || err->code == QC_OVERFLOW)
@@ -103,4 +102,18 @@ qlog_report(int level, const QcError *err, const char *what)
 			 errmsg("%s", what),
 			 errdetail_internal("%s.", detail),
 			 hint == NULL ? 0 : errhint("%s", hint)));
+}
+
+void
+qlog_report(int level, const QcError *err, const char *what)
+{
+	report(level, err, what, hint_of(err->code));
+}
+
+void
+qlog_report_refused(int level, const QcError *err, bool repairable)
+{
+	report(level, err, "qlog is out of service",
+		   repairable ? "SELECT * FROM qlog_repair(NULL) shows what could be given up to start all the same; bring back what is missing instead, if you have it." :
+		   hint_of(err->code));
 }

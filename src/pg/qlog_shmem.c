@@ -115,6 +115,8 @@ init_shared(void)
 	LWLockInitialize(&qlog_shared->damage_lock, LWLockNewTrancheId());
 	qlog_shared->sync_tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&qlog_shared->gate, QLOG_GATE_STARTING);
+	pg_atomic_init_u32(&qlog_shared->failed_starts, 0);
+	pg_atomic_init_u32(&qlog_shared->refusal_granted, 0);
 	ConditionVariableInit(&qlog_shared->extend_cv);
 	ConditionVariableInit(&qlog_shared->gate_cv);
 	ConditionVariableInit(&qlog_shared->dedup_cv);
@@ -270,7 +272,7 @@ qlog_gate_check(void)
 		gate_timed_out();
 	pg_read_barrier();
 	if (gate == QLOG_GATE_FAILED)
-		qlog_report(ERROR, &qlog_shared->gate_error, "qlog is out of service");
+		qlog_report_refused(ERROR, &qlog_shared->gate_error, qlog_shared->refusal.possible);
 }
 
 int64

@@ -100,6 +100,27 @@ typedef struct QlogVerifying
 	TimestampTz started_at;
 } QlogVerifying;
 
+/* Messages [first, end) of a partition. */
+typedef struct QlogRun
+{
+	uint64		partition;
+	uint64		first;
+	uint64		end;
+} QlogRun;
+
+/* What a refused start could give up (qlog_refusal.h). */
+#define QLOG_REFUSAL_RUNS 1000
+typedef struct QlogRefusal
+{
+	bool		possible;		/* it would come up if it gave up what follows */
+	uint64		seq;			/* entries from this one on; 0 = none */
+	uint64		entries;		/* how many */
+	uint32		logs;			/* logs whose files are gone or too short */
+	uint64		messages;		/* in the entries */
+	uint32		nruns;			/* of messages; only the first ones are kept */
+	QlogRun		runs[QLOG_REFUSAL_RUNS];
+} QlogRefusal;
+
 typedef struct QlogShared
 {
 	LWLock		state_lock;
@@ -115,6 +136,9 @@ typedef struct QlogShared
 	ConditionVariable gate_cv;
 	ConditionVariable dedup_cv; /* claims of dedup ids were given back or settled */
 	QcError		gate_error;		/* valid when the gate is FAILED */
+	pg_atomic_uint32 failed_starts; /* how often it became so */
+	pg_atomic_uint32 refusal_granted;	/* 1 = the next start may give up what refusal says */
+	QlogRefusal refusal;
 
 	/* Guards (PROTOCOL.md 2.5, qlog_guard.h), state lock. */
 	uint32		nguards;		/* guard workers whose DELAY_CHKPT_START flag stands */

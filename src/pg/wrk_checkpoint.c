@@ -30,6 +30,7 @@
 #include "qlog_floor.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
+#include "qlog_refusal.h"
 #include "qlog_report.h"
 #include "qlog_snapshot.h"
 #include "qlog_stop.h"
@@ -470,7 +471,7 @@ wake_workers(void)
 
 /*
  * Recover and open the gate, or close it with the reason.  It is tried again, in a new process, when qlog.allow_gap is set
- * meanwhile, and after a while when there was no room.
+ * meanwhile, when qlog_repair(NULL) grants what stands in the way, and after a while when there was no room.
  */
 static void
 start(QlogWorker *worker)
@@ -485,20 +486,26 @@ start(QlogWorker *worker)
 	{
 		qlog_worker_error(worker, NULL, NULL);
 		qlog_disk_upkeep(true);
+
+		/* Logs that go on in new files do so for every start from now on. */
+		while (qlog_shared->refusal.logs > 0 && !checkpoint(worker) && !qlog_worker_shutdown())
+			qlog_worker_sleep(RETRY_MS);
 		qlog_gate_set(QLOG_GATE_READY, NULL);
 		wake_workers();
 		return;
 	}
 	if (err.code == QC_INTERRUPTED)
 		return;
-	qlog_report(LOG, &err, "qlog is out of service");
+	qlog_report_refused(LOG, &err, qlog_shared->refusal.possible);
 	qlog_worker_error(worker, &err, "could not recover");
 	qlog_gate_set(QLOG_GATE_FAILED, &err);
+	pg_atomic_fetch_add_u32(&qlog_shared->failed_starts, 1);
 	qlog_worker_state(worker, "failed");
 	allow_gap = qlog_allow_gap;
 	if (err.code == QC_NOSPACE)
 		again = qlog_monotonic() + (int64) ROOM_MS * 1000;
-	while (!qlog_worker_shutdown() && qlog_allow_gap <= allow_gap && qlog_monotonic() < again)
+	while (!qlog_worker_shutdown() && qlog_allow_gap <= allow_gap && !qlog_refusal_granted() &&
+		   qlog_monotonic() < again)
 		qlog_worker_sleep(err.code == QC_NOSPACE ? ROOM_MS : -1);
 }
 

@@ -24,6 +24,7 @@
 #include "qlog_fetch.h"
 #include "qlog_guc.h"
 #include "qlog_io.h"
+#include "qlog_refusal.h"
 #include "qlog_report.h"
 #include "qlog_rmgr.h"
 #include "qlog_stop.h"
@@ -299,10 +300,12 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 		.now = qlog_now(), .monotonic = qlog_monotonic(),
 		.hooks =
 		{
-		&recovery, in_history, xid_committed, new_epoch, random_id, progress, sync_all
+		&recovery, in_history, xid_committed, new_epoch, random_id, progress, sync_all, qlog_refusal_run
 		}
 	};
+	qlog_refusal_begin(recover);
 	status = qc_recover(recover, err);
+	qlog_refusal_end(recover, status);
 	if (stash != NULL)
 		pfree(stash);
 	return status;
@@ -404,6 +407,7 @@ qlog_recover(QlogWorker *worker, QsStore **store, QcError *err)
 	QcStatus	status;
 
 	qlog_shmem_reset();
+	qlog_shared->refusal.possible = false;
 	qlog_worker_state(worker, "recovering");
 	status = open_directory(&identity, err);
 	if (status == QC_OK)
