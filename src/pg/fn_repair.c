@@ -121,6 +121,7 @@ stop_queue(const Repair *repair)
 static void
 find_out(Repair *repair)
 {
+	qlog_verify_count(&repair->verify, repair->queue.log);
 	qlog_verify_log(&repair->verify, repair->queue.log);
 	qlog_verify_queue(&repair->verify, repair->queue.id);
 }
@@ -288,7 +289,6 @@ qlog_repair(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	qlog_queue_hold(&repair.queue, repair.name);
 	qlog_verify_begin(&repair.verify, true, "repair");
-	qlog_verify_count(&repair.verify, repair.queue.log);
 	damaged = is_damaged(repair.queue.id);
 	find_out(&repair);
 	if (!repair.dry_run && (damaged || repair.verify.nfindings > 0 || repair.verify.nmissing > 0))

@@ -1,7 +1,7 @@
 /*
  * qlog_hooks.c
  *		DROP DATABASE and DROP EXTENSION drop the queues of the database with their transaction; DROP ROLE is refused
- *		while a queue names the role.
+ *		while a queue names the role; pg_backup_start() is told to qlog_backup.c.
  *
  * Where the extension is absent these hooks find no queue and do nothing.
  */
@@ -18,7 +18,9 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
 
+#include "qlog_backup.h"
 #include "qlog_list.h"
 #include "qlog_lookup.h"
 #include "qlog_namelock.h"
@@ -143,6 +145,8 @@ on_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 {
 	if (previous_hook != NULL)
 		previous_hook(access, class, object, sub, arg);
+	if (access == OAT_FUNCTION_EXECUTE && object == F_PG_BACKUP_START)
+		qlog_backup_session();
 	if (access != OAT_DROP || IsBinaryUpgrade)
 		return;
 	if (class == DatabaseRelationId)

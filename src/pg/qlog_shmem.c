@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "qlog_args.h"
+#include "qlog_backup.h"
 #include "qlog_compat.h"
 #include "qlog_gone.h"
 #include "qlog_leader.h"
@@ -136,6 +137,7 @@ init_shared(void)
 	pg_atomic_init_u64(&qlog_shared->snapshot_mark, 0);
 	pg_atomic_init_u32(&qlog_shared->checkpoint_failures, 0);
 	pg_atomic_init_u32(&qlog_shared->snapshot_wish, 0);
+	pg_atomic_init_u32(&qlog_shared->backup_sessions, 0);
 	ConditionVariableInit(&qlog_shared->checkpoint_cv);
 	pg_atomic_init_u32(&qlog_shared->fill_waiter, 0);
 	qlog_shared->next_xid = control_file_next_xid();
@@ -153,6 +155,8 @@ shmem_startup(void)
 
 	if (previous_startup_hook != NULL)
 		previous_startup_hook();
+	if (!IsUnderPostmaster)
+		qlog_backup_restored();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	qlog_shared = ShmemInitStruct("qlog", sizeof(QlogShared), &found);
 	followers = ShmemInitStruct("qlog followers", qlog_leader_size(), &listed);

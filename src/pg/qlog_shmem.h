@@ -163,6 +163,7 @@ typedef struct QlogShared
 	pg_atomic_uint64 snapshot_mark; /* of the last one that was asked for */
 	pg_atomic_uint32 checkpoint_failures;
 	pg_atomic_uint32 snapshot_wish; /* 1 = space waits for a snapshot */
+	pg_atomic_uint32 backup_sessions;	/* that are between pg_backup_start() and pg_backup_stop() */
 	ConditionVariable checkpoint_cv;	/* any of the above has changed */
 
 	/*

@@ -166,6 +166,7 @@ qlog_verify_count(QlogVerify *v, uint64 log)
 
 	if (v->progress == NULL || !find_tail(v, log))
 		return;
+	v->progress->findings = v->nfindings;
 	ids = list_files(log, v->file, &n);
 	for (uint32 i = 0; i < n; i++)
 	{

@@ -497,10 +497,12 @@ on_transaction(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			commit();
 			qlog_gone_follow();
+			qlog_backup_follow();
 			break;
 		case XACT_EVENT_ABORT:
 			rollback();
 			qlog_gone_follow();
+			qlog_backup_follow();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			refuse_prepare();
