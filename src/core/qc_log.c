@@ -459,7 +459,10 @@ remove_tree(const QcIo *io, const char *path, QcError *err)
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not remove directory");
 }
 
-/* Rename a directory away; what an earlier attempt renamed is removed first. */
+/*
+ * Rename a directory away; what an earlier attempt renamed is removed first.  It may be gone already, as a snapshot that the start
+ * began with still named it.
+ */
 static QcStatus
 retire(const QcIo *io, const char *path, QcError *err)
 {
@@ -472,7 +475,7 @@ retire(const QcIo *io, const char *path, QcError *err)
 	if (status != QC_OK)
 		return status;
 	rc = io->rename(io->context, path, dead);
-	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not rename");
+	return rc == 0 || rc == ENOENT ? QC_OK : qc_error_sys(err, rc, path, "could not rename");
 }
 
 static QcStatus

@@ -78,6 +78,7 @@ typedef struct QcRecover
 								 * first gap */
 	uint64_t	floor;			/* qc_dir_read_floor: refused when the mark is below it; raised
 								 * when an old log goes */
+	uint64_t	snapshot;		/* qc_snapshot_oldest: the floor is not raised above it; 0 = none */
 	bool		allow_gap;		/* a committed referenced entry may be missing */
 	uint64_t	give_up_seq;	/* given_seq of a refused start: entries from it on are given up; 0
 								 * = none */

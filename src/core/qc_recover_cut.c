@@ -391,20 +391,56 @@ retire(QcRecovery *rc, QcLogTail *tail, QcError *err)
 	return sync_directory(rc, path, err);
 }
 
+/* Seq of the last record of a directory; 0 = it has none. */
+static QcStatus
+newest_record(QcRecovery *rc, uint64_t log, uint64_t *seq, QcError *err)
+{
+	uint64_t   *files;
+	uint32_t	n;
+	QcStatus	status = qc_dir_files(rc->r->files->io, rc->r->files->layout, log, &files, &n, err);
+
+	*seq = 0;
+	if (status != QC_OK)
+		return status;
+	while (n > 0 && *seq == 0 && status == QC_OK)
+	{
+		QcScan		scan;
+
+		status = qc_scan_begin(&scan, rc->r->files, log, files[--n], QC_FILE_HEADER_SIZE, err);
+		if (status != QC_OK)
+			break;
+		while ((status = qc_scan_next(&scan, err)) == QC_OK)
+			*seq = scan.record.seq;
+		qc_scan_end(&scan);
+		status = status == QC_END ? QC_OK : status;
+	}
+	free(files);
+	return status;
+}
+
 /*
- * A log that was gone at the mark goes, and with it what older entries have in it: no start may begin below the mark any
- * more.
+ * A log that was gone at the mark goes, and with it what older entries have in it: no start may begin below its last one any
+ * more.	Snapshots know that it is gone, as it went only when they all did (qc_log_remove_next), so they stay of use; should one
+ * of them not, or should that not be known, it is none any more.
  */
 static QcStatus
 raise_floor(QcRecovery *rc, const QcLogTail *tail, QcError *err)
 {
+	const QcRecover *r = rc->r;
+	uint64_t	to = r->mark;
+	uint64_t	newest;
 	QcStatus	status;
 
-	if (tail->start_file != 0 || rc->r->mark <= rc->r->floor)
+	if (tail->start_file != 0 || to <= r->floor)
 		return QC_OK;
-	status = qc_dir_write_floor(rc->r->files->io, rc->r->mark, err);
+	if (r->snapshot != 0 && r->snapshot < to &&
+		newest_record(rc, tail->log, &newest, NULL) == QC_OK && newest <= r->snapshot)
+		to = r->snapshot;
+	if (to <= r->floor)
+		return QC_OK;
+	status = qc_dir_write_floor(r->files->io, to, err);
 	if (status == QC_OK)
-		rc->r->floor = rc->r->mark;
+		rc->r->floor = to;
 	return status;
 }
 

@@ -151,6 +151,31 @@ advance(QcRecovery *rc, uint32_t log_index, bool *head, QcError *err)
 	return QC_OK;
 }
 
+/*
+ * The file in which the log stood at the mark is missing.	That is right when all that was in it lies below the floor: it was closed
+ * early, which no entry tells, after a snapshot with this mark had noted where the log stood.  Then the next file is the
+ * first.  Whatever else is missing with it leaves entries above the mark that are not whole.
+ */
+static bool
+next_file(QcRecovery *rc, QcLogTail *tail)
+{
+	uint64_t   *files;
+	uint32_t	n;
+	uint64_t	next = 0;
+
+	if (!tail->known || rc->r->mark > rc->r->floor ||
+		qc_dir_files(rc->r->files->io, rc->r->files->layout, tail->log, &files, &n, NULL) != QC_OK)
+		return false;
+	for (uint32_t i = 0; i < n && next == 0; i++)
+		next = files[i] > tail->start_file ? files[i] : 0;
+	free(files);
+	if (next == 0)
+		return false;
+	tail->start_file = tail->tail_file = next;
+	tail->start_position = tail->tail_position = QC_FILE_HEADER_SIZE;
+	return true;
+}
+
 /* Open a log's tail for a pass. */
 static QcStatus
 open_tail(QcRecovery *rc, uint32_t log_index, QcError *err)
@@ -171,6 +196,9 @@ open_tail(QcRecovery *rc, uint32_t log_index, QcError *err)
 		return qc_error_set(err, QC_FULL, "out of memory");
 	status = qc_scan_begin(tail->scan, rc->r->files, tail->log, tail->start_file,
 						   tail->start_position, &why);
+	if (status == QC_MISSING && next_file(rc, tail))
+		status = qc_scan_begin(tail->scan, rc->r->files, tail->log, tail->start_file,
+							   tail->start_position, &why);
 	if (status != QC_OK)
 	{
 		free(tail->scan);

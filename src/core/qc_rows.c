@@ -501,7 +501,10 @@ is_deleted(QcState *st, const RowType *type, QcRef ref)
 	return (qc_dirty_of(st, type->class, ref)->flags & QC_DIRTY_DELETED) != 0;
 }
 
-/* Has the object a row?  A log that no queue uses yet has none: a crash makes it an unfinished creation. */
+/*
+ * Has the object a row?	 A log that no queue uses yet has none: a crash makes it an unfinished creation.	 One that no queue uses
+ * any more has one as long as it is there, even if no checkpoint has known it: a start with a snapshot may need it.
+ */
 static bool
 has_row(QcState *st, const RowType *type, QcRef ref)
 {
@@ -511,7 +514,7 @@ has_row(QcState *st, const RowType *type, QcRef ref)
 		return type->class != QC_CLASS_OPEN || !QC_MUTATED(QC_MUTANT_MARK_PAST_UNDECIDED);
 	log = QC_AT(st, QcLog, ref);
 	return qc_log_stays(st->shards, log->id) || log->nqueues > 0 ||
-		(log->dirty.flags & QC_DIRTY_STORED) != 0;
+		(log->dirty.flags & QC_DIRTY_STORED) != 0 || log->dropped_seq != 0;
 }
 
 static void

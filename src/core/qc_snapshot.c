@@ -317,6 +317,19 @@ qc_snapshot_list(const QcIo *io, uint64_t seqs[QC_SNAPSHOT_LIST_MAX], uint32_t *
 	return qc_error_sys(err, rc, QC_SNAPSHOT_DIRECTORY, "could not list directory");
 }
 
+QcStatus
+qc_snapshot_oldest(const QcIo *io, uint64_t floor, uint64_t *oldest, QcError *err)
+{
+	uint64_t	seqs[QC_SNAPSHOT_LIST_MAX];
+	uint32_t	n;
+	QcStatus	status = qc_snapshot_list(io, seqs, &n, err);
+
+	while (n > 0 && seqs[n - 1] < floor)
+		n--;
+	*oldest = n == 0 ? 0 : seqs[n - 1];
+	return status;
+}
+
 /* Make removals durable. */
 static QcStatus
 sync_names(const QcIo *io, QcError *err)

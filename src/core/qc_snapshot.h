@@ -106,6 +106,9 @@ extern void qc_snapshot_abandon(QcSnapshotWriter *writer);
 extern QcStatus qc_snapshot_list(const QcIo *io, uint64_t seqs[QC_SNAPSHOT_LIST_MAX], uint32_t *n,
 								 QcError *err);
 
+/* Mark of the oldest snapshot that is not below the floor, with which a start is possible; 0 = there is none. */
+extern QcStatus qc_snapshot_oldest(const QcIo *io, uint64_t floor, uint64_t *oldest, QcError *err);
+
 /*
  * Remove all but the newest `kept`, and those below `floor`, with which no start is possible any more.	*oldest: mark of the
  * oldest one left, UINT64_MAX = there is none.

@@ -277,10 +277,13 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 	uint8	   *stash = NULL;
 	size_t		stash_len = 0;
 	uint64_t	floor = 0;
+	uint64_t	snapshot = 0;
 	QcStatus	status = qc_dir_read_floor(qlog_io(), &floor, err);
 
 	qlog_state->directory_id = identity->directory_id;
 	qlog_state->shards = identity->shards;
+	if (status == QC_OK)
+		status = qc_snapshot_oldest(qlog_io(), floor, &snapshot, err);
 	if (status == QC_OK)
 		status = read_stash(&stash, &stash_len, err);
 	if (status != QC_OK)
@@ -294,7 +297,7 @@ recover_state(QlogWorker *worker, const QcIdentity *identity, QcRecover *recover
 		.st = qlog_state, .ring = qlog_ring, .files = qlog_files(),
 		.segment_size = qlog_segment_bytes(), .stash = stash, .stash_len = stash_len,
 		.timeline = recovery.timeline, .redo_end = recovery.redo_end,
-		.copied = identity->copied, .floor = floor, .allow_gap = qlog_allow_gap,
+		.copied = identity->copied, .floor = floor, .snapshot = snapshot, .allow_gap = qlog_allow_gap,
 		.new_timeline = qlog_state->nepochs > 0 &&
 		qlog_state->epochs[qlog_state->nepochs - 1].timeline != recovery.timeline,
 		.now = qlog_now(), .monotonic = qlog_monotonic(),

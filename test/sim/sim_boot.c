@@ -241,6 +241,28 @@ put_store_aside(SimProc *p)
 }
 
 static QcStatus
+read_store(SimServer *server)
+{
+	SimProc    *p = &server->procs[SIM_BOOT_PROC];
+	QcStatus	status = qs_read(server->store, load_row, server, &p->err);
+
+	return status == QC_OK ? qc_rows_loaded(server->st, p->world->now, p->world->monotonic, &p->err) : status;
+}
+
+/* A snapshot becomes the store before its rows are loaded; between the two steps there is a store without a mark. */
+static QcStatus
+load_snapshot(SimServer *server)
+{
+	SimProc    *p = &server->procs[SIM_BOOT_PROC];
+	QcStatus	status = put_store_aside(p);
+
+	sim_server_clear(server);
+	if (status == QC_OK)
+		status = sim_snapshot_load(p);
+	return status == QC_OK ? read_store(server) : status;
+}
+
+static QcStatus
 load_store(SimServer *server)
 {
 	SimProc    *p = &server->procs[SIM_BOOT_PROC];
@@ -252,9 +274,9 @@ load_store(SimServer *server)
 		return QC_IO;
 	status = sim_store_open(w->disk, SIM_STORE_NAME, UINT32_MAX, true, false, &server->store, &p->err);
 	if (status == QC_OK)
-		status = qs_read(server->store, load_row, server, &p->err);
-	if (status == QC_OK)
-		status = qc_rows_loaded(server->st, w->now, w->monotonic, &p->err);
+		status = read_store(server);
+	if (status == QC_OK && !server->identity.copied && sim_snapshot_needed(p))
+		status = load_snapshot(server);
 	if (status == QC_IO && p->err.sys_errno == SIM_CRASHED)
 		w->crashed = true;
 	return status;
@@ -294,8 +316,11 @@ run_recovery(SimServer *server)
 	uint8_t    *stash = sim_alloc(stash_max + 1);
 	size_t		stash_len = 0;
 	uint64_t	floor = 0;
+	uint64_t	snapshot = 0;
 	QcStatus	status = qc_dir_read_floor(&p->io, &floor, &p->err);
 
+	if (status == QC_OK)
+		status = qc_snapshot_oldest(&p->io, floor, &snapshot, &p->err);
 	if (status == QC_OK)
 		status = qc_dir_read_file(&p->io, QC_STASH_PATH, stash, stash_max, &stash_len, &p->err);
 	if (status == QC_OK || status == QC_MISSING)
@@ -305,7 +330,7 @@ run_recovery(SimServer *server)
 			.st = server->st, .ring = server->ring, .files = &p->files,
 			.segment_size = w->config.segment, .stash = status == QC_OK ? stash : NULL,
 			.stash_len = stash_len, .timeline = SIM_TIMELINE, .redo_end = server->redo_end,
-			.copied = server->identity.copied, .floor = floor, .now = w->now, .monotonic = w->monotonic,
+			.copied = server->identity.copied, .floor = floor, .snapshot = snapshot, .now = w->now, .monotonic = w->monotonic,
 			.hooks =
 			{
 			server, in_history, xid_committed, new_epoch, draw, progress, NULL
@@ -339,6 +364,8 @@ recover(SimServer *server)
 	server->st->directory_id = server->identity.directory_id;
 	server->st->shards = server->identity.shards;
 	status = run_recovery(server);
+	if (status == QC_OK)
+		status = sim_snapshot_start(p);
 	if (status == QC_OK && server->identity.copied)
 		status = qc_dir_adopt(&p->io, sim_below(w, UINT64_MAX) | 1, &server->identity, &p->err);
 	return status == QC_OK ? remove_stash(p) : status;

@@ -431,8 +431,12 @@ commit_joint(SimWork *work)
 	sim_pause(p);
 	p->delay = true;
 	lsn = sim_wal_insert(wal, SIM_WAL_COMMIT, 0, work->xid, work->txn, NULL, 0);
-	/* A decision is not logged before the commit record is durable. */
-	if (!work->weak || work->plan.ordered)
+
+	/*
+	 * A decision is not logged before the commit record is durable; nor does a name come free
+	 * before, which a queue that outlives the crash would take.
+	 */
+	if (!work->weak || work->plan.ordered || work->catalog)
 		sim_wal_flush_to(p, lsn);
 	p->delay = false;
 	sim_pause(p);

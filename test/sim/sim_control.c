@@ -290,6 +290,38 @@ walk_tree(const SimDisk *disk, uint32_t directory, int depth, TreeVisitor visit,
 	sim_names_clear(&names);
 }
 
+/* A visitor's path to where the walk is. */
+typedef struct Visit
+{
+	SimVisitor	visit;
+	void	   *context;
+	char		path[8 * (SIM_NAME_MAX + 1)];
+	size_t		ends[8];		/* of the directories above */
+} Visit;
+
+static void
+visit_name(void *context, const char *name, int depth, const SimInode *inode)
+{
+	Visit	   *v = context;
+	size_t		at = depth == 0 ? 0 : v->ends[depth - 1];
+	size_t		len = strlen(name);
+
+	assert(depth < 8);
+	if (depth > 0)
+		v->path[at++] = '/';
+	memcpy(v->path + at, name, len + 1);
+	v->ends[depth] = at + len;
+	v->visit(v->context, v->path, inode->is_directory, inode->is_directory ? 0 : inode->current.size);
+}
+
+void
+sim_disk_visit(const SimDisk *disk, SimVisitor visit, void *context)
+{
+	Visit		v = {.visit = visit, .context = context};
+
+	walk_tree(disk, SIM_ROOT, 0, visit_name, &v);
+}
+
 static void
 print_name(void *context, const char *name, int depth, const SimInode *inode)
 {

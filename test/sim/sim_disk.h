@@ -144,6 +144,10 @@ extern int	sim_disk_flip(SimDisk *disk, const char *path, uint64_t position, uin
 /* A digest of all names, sizes and bytes as they read now. */
 extern uint64_t sim_disk_digest(const SimDisk *disk);
 
+/* Show every name as programs see it, a directory before what is in it, in order of names; size 0 of a directory. */
+typedef void (*SimVisitor) (void *context, const char *path, bool is_directory, uint64_t size);
+extern void sim_disk_visit(const SimDisk *disk, SimVisitor visit, void *context);
+
 /* For debugging: bytes of a file in hexadecimal; the tree; every step as it comes (NULL = none). */
 extern void sim_disk_dump(const SimDisk *disk, const char *path, FILE *out);
 extern void sim_disk_tree(const SimDisk *disk, FILE *out);

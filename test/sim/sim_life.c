@@ -229,6 +229,8 @@ sim_life(SimWorld *w, uint32_t rounds)
 	{
 		SimServer  *server;
 
+		if (sim_chance(w, w->config.lost))
+			sim_lose_store(w);
 		if (sim_chance(w, 10) && !boot_again(w))
 			break;
 		if (sim_chance(w, 5) && !drain(w))

@@ -142,8 +142,9 @@ run_share(const void *argument)
 		   (unsigned long long) (share->first + totals.seeds - 1),
 		   (unsigned long long) totals.transactions, (unsigned long long) totals.messages,
 		   (unsigned long long) totals.steps, (unsigned long long) totals.recoveries);
-	printf("# reclaim: %llu files deleted, %llu rewritten\n", (unsigned long long) totals.deleted,
-		   (unsigned long long) totals.rewritten);
+	printf("# reclaim: %llu files deleted, %llu rewritten; %llu starts with a snapshot\n",
+		   (unsigned long long) totals.deleted, (unsigned long long) totals.rewritten,
+		   (unsigned long long) totals.snapshots);
 	if (totals.refused + totals.panics + totals.bad_starts > 0)
 		printf("# the disk failed: %llu transactions refused, %llu servers died, %llu did not start\n",
 			   (unsigned long long) totals.refused, (unsigned long long) totals.panics,

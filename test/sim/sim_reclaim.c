@@ -69,14 +69,28 @@ floor_now(void *context)
 	return qc_start_floor(p->server->st);
 }
 
+QcStatus
+sim_raise_floor(SimProc *p, uint64_t seq)
+{
+	uint64_t	old;
+	QcStatus	status;
+
+	sim_lock(p, &p->server->floor_lock);
+	status = qc_dir_read_floor(&p->io, &old, &p->err);
+	if (status == QC_OK && seq > old)
+		status = qc_dir_write_floor(&p->io, seq, &p->err);
+	sim_unlock(p, &p->server->floor_lock);
+	return status;
+}
+
 static QcStatus
 raise_floor(void *context, uint64_t seq, QcError *err)
 {
 	SimProc    *p = context;
-	uint64_t	old;
-	QcStatus	status = qc_dir_read_floor(&p->io, &old, err);
+	QcStatus	status = sim_raise_floor(p, seq);
 
-	return status == QC_OK && seq > old ? qc_dir_write_floor(&p->io, seq, err) : status;
+	*err = p->err;
+	return status;
 }
 
 /* Nobody copies the directory while the server runs. */
@@ -187,6 +201,7 @@ sim_reclaim_main(SimProc *p)
 			r->seal_us = sim_chance(w, 30);
 			if (qc_reclaim_pass(r, &budget, w->now, &result, &p->err) != QC_OK)
 				sim_broken(p, "reclaiming");
+			server->snapshot_wish |= result.held > 0;
 			w->totals.deleted += result.deleted;
 			w->totals.rewritten += result.rewritten;
 		}

@@ -133,6 +133,16 @@ retained(SimConfig *c)
 	c->checkpoint = 40;
 }
 
+/* Snapshots are taken, files go that they do not need, and the checkpoint is lost. */
+static void
+snapshots(SimConfig *c)
+{
+	reclaimed(c);
+	c->snapshot = 40;
+	c->lost = 40;
+	c->catalog = 15;
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -203,6 +213,7 @@ const SimScenario sim_scenarios[] = {
 	{"life-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_life, 0},
 	{"life-reclaim", "... whose files go and are rewritten", 8, reclaimed, run_life, 0},
 	{"life-retained", "... that removes what is done", 8, retained, run_life, 0},
+	{"life-snapshot", "... that loses its checkpoint and begins with a snapshot", 8, snapshots, run_life, 0},
 	{"life-failing", "... on a disk whose calls fail", 10, failing, run_life, 0},
 	{"life-full", "... on a disk that gets full", 6, full, run_life, 0},
 	{"sweep", "a crash before every step, and recovery cut short", 8, NULL, run_sweep, 0},
@@ -215,6 +226,7 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-groups", "... with consumer groups that begin, end and are sought, and purges", 8, groups, run_sweep, 0},
 	{"sweep-reclaim", "... while files go and are rewritten", 6, reclaimed, run_sweep, 0},
 	{"sweep-retained", "... while what is done is removed", 6, retained, run_sweep, 0},
+	{"sweep-snapshot", "... while snapshots are taken, and a start with them", 6, snapshots, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
 	{"damage-queue", "a byte of a queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, no_groups, run_damage, SIM_DAMAGE_SYSTEM},

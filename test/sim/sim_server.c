@@ -341,12 +341,29 @@ sim_server_cleanup(void)
 	sim_fiber_cleanup();
 }
 
+static QcStateConfig
+state_config(const SimWorld *world)
+{
+	return (QcStateConfig)
+	{
+		.state_bytes = world->config.state, .index_bytes = world->config.index,
+			.max_slots = world->config.max_slots, .max_waiters = SIM_PROCS
+	};
+}
+
+void
+sim_server_clear(SimServer *server)
+{
+	QcStateConfig config = state_config(server->world);
+
+	server->st = qc_state_init(server->state_block, &config);
+}
+
 SimServer *
 sim_server_new(SimWorld *world)
 {
 	SimServer  *server = sim_alloc(sizeof(SimServer));
-	QcStateConfig config = {.state_bytes = world->config.state, .index_bytes = world->config.index,
-		.max_slots = world->config.max_slots, .max_waiters = SIM_PROCS};
+	QcStateConfig config = state_config(world);
 
 	server->world = world;
 	server->state_block = take_block(qc_state_size(&config));
@@ -376,6 +393,7 @@ sim_server_free(SimServer *server)
 	if (server->store != NULL)
 		qs_close(server->store);
 	free(server->batch.bytes);
+	free(server->snapshot);
 	qc_reclaim_end(&server->reclaim);
 	give_block(server->state_block);
 	give_block(server->ring_block);

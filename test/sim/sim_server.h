@@ -31,6 +31,7 @@
 #include "qc_reclaim.h"
 #include "qc_recover.h"
 #include "qc_rows.h"
+#include "qc_snapshot.h"
 #include "sim_fiber.h"
 #include "sim_store.h"
 #include "sim_world.h"
@@ -130,6 +131,7 @@ struct SimServer
 	SimProc    *write_lock;
 	SimProc    *sync_lock;
 	SimProc    *extend_lock;
+	SimProc    *floor_lock;
 	SimProc    *name_locks[SIM_NAMES_MAX];
 	bool		making[SIM_NAMES_MAX];	/* a partition, which others may use only when the WAL has
 										 * its record */
@@ -153,6 +155,9 @@ struct SimServer
 	QcRecover	recover;		/* report of the recovery */
 
 	SimBatch	batch;
+	QcSnapshotWriter *snapshot; /* NULL = none was taken yet */
+	uint64_t	snapshot_last;	/* mark of the newest one, 0 = there is none */
+	bool		snapshot_wish;	/* reclaim waits for the floor */
 	QcReclaim	reclaim;
 	uint64_t	gone;			/* files removed or rewritten so far */
 
@@ -164,6 +169,9 @@ struct SimServer
 
 extern SimServer *sim_server_new(SimWorld *world);
 extern void sim_server_free(SimServer *server);
+
+/* An empty state, in place of the one that it has. */
+extern void sim_server_clear(SimServer *server);
 
 /* Give back what is kept for servers to come, at the end of the program. */
 extern void sim_server_cleanup(void);
@@ -271,6 +279,23 @@ extern void sim_upkeep_main(SimProc *p);
 extern bool sim_move_dying(SimProc *p);
 extern void sim_checkpoint(SimProc *p);
 
+/* ---- sim_snapshot.c ---- */
+
+/* Take a snapshot when anything has changed, or let an old one go when reclaim waits for that. */
+extern void sim_snapshot(SimProc *p);
+
+/* After recovery: which snapshots are of no use, and where the floor is. */
+extern QcStatus sim_snapshot_start(SimProc *p);
+
+/* The checkpoint is loaded: is it none, or too old, and there are snapshots? */
+extern bool sim_snapshot_needed(SimProc *p);
+
+/* Make the newest snapshot the checkpoint, which is empty. */
+extern QcStatus sim_snapshot_load(SimProc *p);
+
+/* The checkpoint gets lost while no server runs, unless there is no snapshot that makes up for it. */
+extern void sim_lose_store(SimWorld *w);
+
 /* ---- sim_retain.c ---- */
 
 /* One step of the retention worker: what is done goes, and sometimes what nobody has read. */
@@ -279,6 +304,9 @@ extern void sim_retain(SimProc *p);
 /* ---- sim_reclaim.c ---- */
 
 extern void sim_reclaim_main(SimProc *p);
+
+/* FLOOR is at least this from then on. */
+extern QcStatus sim_raise_floor(SimProc *p, uint64_t seq);
 
 /* ---- sim_client.c, sim_pop.c ---- */
 

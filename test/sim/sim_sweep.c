@@ -56,6 +56,14 @@ report(Sweep *sweep, SimWorld *copy, const char *where, uint64_t step)
 	sweep->world->failed_step = sweep->world->steps + 1;
 }
 
+static void
+end_copy(Sweep *sweep, SimWorld *copy)
+{
+	sweep->world->totals.recoveries += copy->totals.recoveries;
+	sweep->world->totals.snapshots += copy->totals.snapshots;
+	sim_world_free(copy);
+}
+
 /* The machine as a crash has left it: recovery dies at its nth step, and the next one comes through. */
 static void
 cut_short(Sweep *sweep, const SimWorld *base, uint64_t n)
@@ -78,8 +86,7 @@ cut_short(Sweep *sweep, const SimWorld *base, uint64_t n)
 			sim_server_free(server);
 	}
 	report(sweep, copy, "recovery cut short at step", n);
-	sweep->world->totals.recoveries += copy->totals.recoveries;
-	sim_world_free(copy);
+	end_copy(sweep, copy);
 }
 
 /* A copy has crashed: recover and judge it; do so again with recovery cut short. */
@@ -140,10 +147,11 @@ before_step(void *context, SimServer *server, const SimPending *pending)
 		if (pending->is_write && sim_chance(copy, 50))
 			write_in_part(copy, pending);
 		sim_world_crash(copy, crashes[i]);
+		if (sim_chance(copy, copy->config.lost))
+			sim_lose_store(copy);
 		sweep->point = step * 2 + i;
 		examine(sweep, copy);
-		sweep->world->totals.recoveries += copy->totals.recoveries;
-		sim_world_free(copy);
+		end_copy(sweep, copy);
 	}
 }
 
@@ -156,7 +164,12 @@ sim_sweep(SimWorld *world)
 	if (server == NULL)
 		return false;
 	world->config.checkpoint = world->config.checkpoint / 4 + 10;
+	world->config.snapshot = (world->config.snapshot + 3) / 4;
 	sim_start(server);
+
+	/* The first snapshots are not worth much. */
+	if (world->config.snapshot > 0)
+		(void) sim_server_run(server, RESUMES, NULL, NULL);
 	(void) sim_server_run(server, RESUMES, before_step, &sweep);
 	sim_server_free(server);
 	return !sim_world_failed(world);

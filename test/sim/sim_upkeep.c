@@ -112,6 +112,8 @@ sim_checkpoint(SimProc *p)
 		remove_logs(p);
 	if (status == QC_OK)
 		status = put_batch(p);
+	if (status == QC_OK && server->batch.nlogs > 0)
+		status = sim_raise_floor(p, qc_start_floor(server->st));
 	if (status == QC_OK)
 		remove_logs(p);
 	else
@@ -179,7 +181,8 @@ extend_ahead(SimProc *p)
 	for (QcLog *log = QC_AT(server->st, QcLog, server->st->logs); log != NULL;
 		 log = QC_AT(server->st, QcLog, log->next))
 	{
-		if (log->last_file != log->file || log->allocated - log->tail > segment / 4)
+		if (log->last_file != log->file || log->allocated - log->tail > segment / 4 ||
+			(log->nqueues == 0 && !qc_log_stays(server->st->shards, log->id)))
 			continue;
 		extend = (QcExtend)
 		{
@@ -207,6 +210,8 @@ sim_upkeep_main(SimProc *p)
 		sim_arena_reset(&p->arena);
 		if (sim_below(w, w->config.checkpoint) == 0)
 			sim_checkpoint(p);
+		if (w->config.snapshot > 0 && sim_below(w, server->snapshot_wish ? 10 : w->config.snapshot) == 0)
+			sim_snapshot(p);
 		if (sim_below(w, 10) == 0)
 			expire_leases(p);
 		if (sim_below(w, 10) == 0)

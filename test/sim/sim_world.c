@@ -55,6 +55,12 @@ choose_config(SimWorld *w)
 	{
 		5, 40, 300, 1000000
 	}[layout % 4];
+	layout = sim_mix(layout);
+	c->snapshot = (const uint32_t[])
+	{
+		0, 0, 30, 300
+	}[layout % 4];
+	c->lost = c->snapshot > 0 ? 15 : 0;
 	c->clients = ONE_OF(w, 1, 2, 3, 4, 6);
 	c->names = ONE_OF(w, 1, 2, 3, 5, SIM_NAMES_MAX);
 	c->partitions = ONE_OF(w, 1, 2, SIM_PARTITIONS_MAX);
@@ -127,6 +133,7 @@ sim_totals_add(SimTotals *totals, const SimWorld *world, uint64_t steps)
 	totals->recoveries += world->totals.recoveries;
 	totals->deleted += world->totals.deleted;
 	totals->rewritten += world->totals.rewritten;
+	totals->snapshots += world->totals.snapshots;
 	totals->refused += world->totals.refused;
 	totals->panics += world->totals.panics;
 	totals->bad_starts += world->totals.bad_starts;

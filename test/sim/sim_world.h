@@ -46,6 +46,8 @@ typedef struct SimConfig
 	uint32_t	retain;			/* steps between two looks of the retention worker, about */
 	uint32_t	expire;			/* ... per cent of which take messages that nobody has read */
 	uint32_t	reclaim;		/* steps between two passes of reclaim, about; 0 = none */
+	uint32_t	snapshot;		/* steps between two snapshots, about; 0 = none are taken */
+	uint32_t	lost;			/* per cent of starts before which the checkpoint is lost */
 	uint32_t	faults;			/* per cent of rounds in which calls of the disk fail */
 	uint32_t	full;			/* ... in which the disk gets full */
 } SimConfig;
@@ -69,6 +71,7 @@ typedef struct SimTotals
 	uint64_t	recoveries;		/* judged */
 	uint64_t	deleted;		/* files that reclaim has removed, and written anew */
 	uint64_t	rewritten;
+	uint64_t	snapshots;		/* that a start began with */
 
 	/* what a failing disk has led to */
 	uint64_t	refused;		/* transactions that could not commit */

@@ -271,7 +271,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 		.stash = options->stash == NULL ? NULL : options->stash->bytes,
 		.stash_len = options->stash == NULL ? 0 : options->stash->len,
 		.timeline = server->timeline, .redo_end = server->redo_end, .copied = options->copied,
-		.allow_gap = options->allow_gap, .give_up_seq = options->give_up_seq, .give_up_logs = options->give_up_logs, .floor = options->floor, .now = 2000000, .monotonic = 5000,
+		.allow_gap = options->allow_gap, .give_up_seq = options->give_up_seq, .give_up_logs = options->give_up_logs, .floor = options->floor, .snapshot = options->snapshot, .now = 2000000, .monotonic = 5000,
 		.hooks =
 		{
 		server, in_history, xid_committed, new_epoch, draw, progress, NULL, given_up

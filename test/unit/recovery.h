@@ -90,6 +90,7 @@ typedef struct RunOptions
 	uint64_t	give_up_seq;
 	uint32_t	give_up_logs;
 	uint64_t	floor;
+	uint64_t	snapshot;
 	uint64_t	index_bytes;	/* 0 = enough */
 	uint64_t	state_bytes;	/* 0 = enough */
 } RunOptions;

@@ -5,6 +5,8 @@
  */
 #include "fixture.h"
 
+#include "qc_catalog.h"
+
 #include <string.h>
 
 /* Nothing of the process is left. */
@@ -218,14 +220,17 @@ test_below_the_floor(void)
 	fixture_end();
 }
 
-/* A log that the checkpoint does not know any more goes at the start: not before the floor is raised. */
+/*
+ * A log that the checkpoint does not know any more goes at the start: not before the floor is raised, and not above a snapshot
+ * that knows it to be gone, with which a start may have to begin.
+ */
 static void
-test_retiring_raises_the_floor(void)
+expect_raised(uint64_t snapshot, uint64_t expected)
 {
 	for (uint64_t step = 0; step < 12; step++)
 	{
 		Rows		rows = {0};
-		RunOptions	options = {.rows = &rows};
+		RunOptions	options = {.rows = &rows, .snapshot = snapshot};
 		uint64_t	floor = 0;
 
 		fixture_begin();
@@ -250,12 +255,179 @@ test_retiring_raises_the_floor(void)
 				restart();
 			}
 			CHECK_U64(qc_dir_read_floor(hand.io, &floor, &run.err), QC_OK);
-			CHECK(floor == 6 || hand_size(&hand, "qlog/q9/r00000001.qlog") == HAND_ALLOCATED);
-			CHECK(step > 0 || (floor == 6 &&
+			CHECK(floor == expected || hand_size(&hand, "qlog/q9/r00000001.qlog") == HAND_ALLOCATED);
+			CHECK(step > 0 || (floor == expected &&
 							   hand_size(&hand, "qlog/q9.dead/r00000001.qlog") == HAND_ALLOCATED));
 		}
 		rows_free(&rows);
 		fixture_end();
+	}
+}
+
+static void
+test_retiring_raises_the_floor(void)
+{
+	expect_raised(0, 6);
+	expect_raised(3, 3);
+	expect_raised(7, 6);
+
+	/* entry 2 stands in it */
+	expect_raised(2, 2);
+	expect_raised(1, 6);
+}
+
+/* Queue 1 is dropped by entry 7 and swept; *dead: rows taken before that. */
+static void
+drop_first(Rows *dead)
+{
+	QcQueueDrop drop = {.queue = 1};
+
+	put_four();
+	hand_entry(&entry, 7, 0, 0);
+	hand_effect(&entry, QC_EFFECT_QUEUE_DROP, &drop, 0);
+	hand_write_entry(&hand, &entry);
+	if (!run_ok(&run, &hand, &server, NULL))
+		return;
+	rows_take(dead, run.st);
+	CHECK_U64(qc_log_by_id(run.st, 1)->nqueues, 1);
+	while (qc_queue_sweep(run.st, 1000))
+		;
+	CHECK_U64(qc_log_by_id(run.st, 1)->nqueues, 0);
+}
+
+/*
+ * A snapshot was taken when a queue was dropped and its rows were not all freed yet; then its log went, as the snapshot's mark
+ * allows it.  A start with the snapshot does not miss the log, and its removal, done once more, finds nothing to do.
+ */
+static void
+test_dead_queue_needs_no_log(void)
+{
+	static const uint64_t logs[] = {1};
+	Rows		dead = {0};
+	RunOptions	options = {.rows = &dead};
+
+	fixture_begin();
+	drop_first(&dead);
+	run.st->checkpoint_seq = run.st->seq;
+	CHECK_U64(qc_log_remove_next(run.st), 1);
+	run_end(&run);
+	CHECK_U64(qc_log_remove_files(&hand.files, logs, 1, &run.err), QC_OK);
+	CHECK_U64(hand_size(&hand, "qlog/q1/r00000001.qlog"), UINT64_MAX);
+	if (run_ok(&run, &hand, &server, &options))
+	{
+		CHECK(qc_queue_by_id(run.st, 1) == NULL);
+		expect_readable(&run, 2, 0, 2);
+		run.st->checkpoint_seq = run.st->seq;
+		CHECK_U64(qc_log_remove_next(run.st), 1);
+		CHECK_U64(qc_log_remove_files(&hand.files, logs, 1, &run.err), QC_OK);
+	}
+	rows_free(&dead);
+	fixture_end();
+}
+
+/*
+ * A queue was made and dropped between two checkpoints.	A snapshot from before still needs what stands in its log, so the
+ * checkpoint knows that, and a start leaves it where it is.
+ */
+static void
+test_dropped_log_stays_known(void)
+{
+	Rows		dead = {0};
+	Rows		first = {0};
+	RunOptions	options = {.rows = &first, .snapshot = 1};
+
+	fixture_begin();
+	drop_first(&dead);
+	run_end(&run);
+	if (run_ok(&run, &hand, &server, NULL))
+	{
+		while (qc_queue_sweep(run.st, 1000))
+			;
+		rows_take(&first, run.st);
+		run_end(&run);
+		CHECK(run_ok(&run, &hand, &server, &options));
+		CHECK(qc_log_by_id(run.st, 1) != NULL);
+		CHECK(hand_size(&hand, "qlog/q1/r00000001.qlog") != UINT64_MAX);
+
+		/* with the snapshot at entry 1, whose rows are none */
+		run_end(&run);
+		CHECK(run_ok(&run, &hand, &server, NULL));
+		CHECK_U64(run.r.replayed, 7);
+	}
+	rows_free(&dead);
+	rows_free(&first);
+	fixture_end();
+}
+
+/* The same for a log of a queue that was never there, as the transaction that made it did not commit. */
+static void
+test_undone_log_stays_known(void)
+{
+	Rows		rows = {0};
+	RunOptions	options = {.rows = &rows, .snapshot = 1};
+
+	fixture_begin();
+	put_four();
+	hand_entry(&entry, 7, 900, QC_ENTRY_REFERENCED);
+	hand_queue(&entry, 3, "three");
+	hand_push(&entry, 3, 103, 0, 2);
+	hand_write_entry(&hand, &entry);
+	(void) hand_solo(&hand, 1, 8, 101, 6, 1);
+	for (int i = 0; i < 2 && run_ok(&run, &hand, &server, i == 0 ? NULL : &options); i++)
+	{
+		while (qc_queue_sweep(run.st, 1000))
+			;
+		CHECK(qc_queue_by_id(run.st, 3) == NULL);
+		CHECK(qc_log_by_id(run.st, 3) != NULL);
+		CHECK(hand_size(&hand, "qlog/q3/r00000001.qlog") != UINT64_MAX);
+		if (i == 0)
+			rows_take(&rows, run.st);
+		run_end(&run);
+	}
+	CHECK(run_ok(&run, &hand, &server, NULL));
+	rows_free(&rows);
+	fixture_end();
+}
+
+/*
+ * A snapshot notes that a log stands in its first file; the file is closed early, which no entry tells, and removed, as it holds
+ * nothing from above the snapshot's mark.  That the file is missing is right only when the floor says so, and not when something
+ * above the mark went with it.
+ */
+static void
+test_closed_early_and_gone(void)
+{
+	static const uint64_t floors[] = {6, 5, 6};
+
+	for (uint64_t how = 0; how < 3; how++)
+	{
+		Rows		rows = {0};
+		RunOptions	options = {.rows = &rows, .floor = floors[how]};
+		uint64_t	above = how == 2;
+
+		fixture_begin();
+		put_four();
+		if (run_ok(&run, &hand, &server, NULL))
+			rows_take(&rows, run.st);
+		run_end(&run);
+		if (above > 0)
+			(void) hand_solo(&hand, 1, 7, 101, 6, 1);
+		hand_roll(&hand, 1);
+		(void) hand_solo(&hand, 1, 7 + above, 101, 6 + above, 1);
+		hand.durable = 7 + above;
+		(void) hand_solo(&hand, 2, 8 + above, 102, 2, 1);
+		qc_files_forget(&hand.files, 1, 1);
+		CHECK_U64(hand.io->unlink(hand.io->context, "qlog/q1/r00000001.qlog"), 0);
+		if (how > 0)
+			run_refused(&hand, &server, &options, how == 1 ? QC_MISSING : QC_DAMAGED, NULL, 0);
+		else if (run_ok(&run, &hand, &server, &options))
+		{
+			CHECK_U64(run.r.replayed, 2);
+			expect_readable(&run, 1, 6, 7);
+			run_end(&run);
+		}
+		rows_free(&rows);
+		hand_end(&hand);
 	}
 }
 
@@ -338,5 +510,9 @@ main(void)
 	UNIT_RUN(test_cost_of_opening);
 	UNIT_RUN(test_below_the_floor);
 	UNIT_RUN(test_retiring_raises_the_floor);
+	UNIT_RUN(test_dead_queue_needs_no_log);
+	UNIT_RUN(test_dropped_log_stays_known);
+	UNIT_RUN(test_undone_log_stays_known);
+	UNIT_RUN(test_closed_early_and_gone);
 	return unit_end();
 }

@@ -290,6 +290,15 @@ test_list_and_trim(void)
 	CHECK_U64(qc_snapshot_trim(io, 2, 0, &oldest, &err), QC_OK);	/* more than a list held */
 	check_listed(two, 2);
 
+	CHECK_U64(qc_snapshot_oldest(io, 0, &oldest, &err), QC_OK);
+	CHECK_U64(oldest, 390);
+	CHECK_U64(qc_snapshot_oldest(io, 390, &oldest, &err), QC_OK);
+	CHECK_U64(oldest, 390);
+	CHECK_U64(qc_snapshot_oldest(io, 391, &oldest, &err), QC_OK);
+	CHECK_U64(oldest, 400);
+	CHECK_U64(qc_snapshot_oldest(io, 401, &oldest, &err), QC_OK);
+	CHECK_U64(oldest, 0);
+
 	/* one below the floor is of no use; strays are not touched */
 	CHECK_U64(qc_dir_write_file(io, "snapshots/s007.qsnap", "x", 1, &err), QC_OK);
 	CHECK_U64(qc_dir_write_file(io, "snapshots/s99999999999999999999.qsnap", "x", 1, &err), QC_OK);
