@@ -10,6 +10,7 @@
 #include "qc_effect.h"
 #include "qc_lane.h"
 #include "qc_logfile.h"
+#include "qc_mutant.h"
 #include "qc_purge.h"
 
 /* The partition whose records are being judged. */
@@ -135,6 +136,8 @@ judge(Judge *j, const QcIdxEntry *entry)
 	j->steps++;
 	if (entry->partition != j->id || j->id == 0)
 		turn_to(j, entry->partition);
+	if (QC_MUTATED(QC_MUTANT_NOTHING_GONE))
+		return QC_LIVE_MESSAGE;
 	if (j->partition == NULL)
 		return entry->partition != 0 && entry->partition < j->st->next_partition_id ?
 			QC_LIVE_NOT : QC_LIVE_UNKNOWN;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "qc_mutant.h"
+
 QcLog *
 qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allocated,
 		   bool promised)
@@ -71,7 +73,8 @@ qc_log_remove_next(QcState *st)
 
 		/* dirty_first belongs to the write lock; a stale read only postpones the removal. */
 		if (log->dropped_seq == 0 || log->nqueues > 0 || log->credit > 0 ||
-			log->dirty_first != 0 || qc_start_floor(st) < log->dropped_seq)
+			log->dirty_first != 0 ||
+			(qc_start_floor(st) < log->dropped_seq && !QC_MUTATED(QC_MUTANT_REMOVE_EARLY)))
 			continue;
 		unlink_log(st, log);
 		return id;

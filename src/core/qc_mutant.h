@@ -20,12 +20,16 @@ typedef enum QcMutant
 									 * it */
 	QC_MUTANT_PURGE_UNDECIDED,	/* a purge takes what is not decided yet */
 	QC_MUTANT_GROUP_FOLLOWS_LATE,	/* a push does not place the groups that begin with it */
-	QC_MUTANT_REMOVE_EARLY,		/* a log's files go before the checkpoint that no longer names it
-								 * is stored */
+	QC_MUTANT_REMOVE_EARLY,		/* a log goes with its last queue, whatever a start may need */
 	QC_MUTANT_RECLAIM_EARLY,	/* files go before the checkpoint that knows that they are not
 								 * needed is stored */
 	QC_MUTANT_RETAIN_HELD,		/* retention does not look at what is in flight */
-	QC_MUTANT_RETAIN_LOST		/* a checkpoint forgets from where on messages are kept */
+	QC_MUTANT_RETAIN_LOST,		/* a checkpoint forgets from where on messages are kept */
+	QC_MUTANT_COPY_UNSYNCED,	/* a rewritten file takes the old one's place before it is on disk */
+	QC_MUTANT_SNAPSHOT_UNHELD,	/* a snapshot does not keep what a start with it needs */
+	QC_MUTANT_FLOOR_LATE,		/* a log goes at a start and the floor stays where it was */
+	QC_MUTANT_NOTHING_GONE,		/* reclaim takes every record for one that is needed */
+	QC_MUTANT_LEAVE_DEAD		/* ... and leaves what it has renamed where it is */
 } QcMutant;
 
 #ifdef QC_MUTANTS

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "qc_mutant.h"
+
 #define LEFTOVERS_MAX	32		/* names taken from one listing of the directory */
 
 static const char *const derived[] = {"qidx", "qhsh"};
@@ -110,7 +112,7 @@ qc_remove_files(QcFiles *files, uint64_t log, const uint64_t *ids, uint32_t n, Q
 	if (status == QC_OK)
 		status = sync_log(files, log, err);
 	tell(step, step_context, "synced");
-	for (uint32_t i = 0; i < n && status == QC_OK; i++)
+	for (uint32_t i = 0; i < n && status == QC_OK && !QC_MUTATED(QC_MUTANT_LEAVE_DEAD); i++)
 	{
 		char		dead[QC_PATH_MAX + 8];
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "qc_dir.h"
+#include "qc_mutant.h"
 
 #define WINDOW			(1024u * 1024)	/* read and written at a time */
 #define SYNC_BYTES		(4u * 1024 * 1024)	/* synced at a time, so that no sync of others waits
@@ -211,7 +212,7 @@ write_all(Copy *copy, QcError *err)
 		status = copy_record(copy, &copy->entries[i], err);
 	if (status == QC_OK && copy->out_len > 0)
 		status = flush(copy, err);
-	if (status != QC_OK)
+	if (status != QC_OK || QC_MUTATED(QC_MUTANT_COPY_UNSYNCED))
 		return status;
 	rc = io->sync(io->context, copy->handle);
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, copy->path, "could not sync file");

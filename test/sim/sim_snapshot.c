@@ -22,7 +22,7 @@ hold_floor(SimServer *server, uint64_t oldest)
 {
 	if (oldest == UINT64_MAX && server->world->config.snapshot > 0)
 		oldest = 0;
-	server->st->snapshot_seq = oldest;
+	server->st->snapshot_seq = QC_MUTATED(QC_MUTANT_SNAPSHOT_UNHELD) ? UINT64_MAX : oldest;
 }
 
 static QcStatus

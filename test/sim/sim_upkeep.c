@@ -9,7 +9,6 @@
 #include "qc_catalog.h"
 #include "qc_group.h"
 #include "qc_lease.h"
-#include "qc_mutant.h"
 #include "qc_timer.h"
 
 #include <stdlib.h>
@@ -108,8 +107,6 @@ sim_checkpoint(SimProc *p)
 
 	if (status == QC_END)
 		return;
-	if (QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
-		remove_logs(p);
 	if (status == QC_OK)
 		status = put_batch(p);
 	if (status == QC_OK && server->batch.nlogs > 0)
