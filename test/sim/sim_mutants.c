@@ -36,7 +36,7 @@ static const Mutant mutants[] = {
 	{"an answer from before a seek counts after it", QC_MUTANT_ANSWER_AFTER_SEEK, {"life-groups", "sweep-groups"}},
 	{"a purge takes what is not decided", QC_MUTANT_PURGE_UNDECIDED, {"life-groups", "sweep-groups"}},
 	{"a push does not place the groups that begin with it", QC_MUTANT_GROUP_FOLLOWS_LATE, {"life-groups", "sweep-groups"}},
-	{"a log is removed early", QC_MUTANT_REMOVE_EARLY, {"life-catalog", "life-snapshot"}},
+	{"a directory is removed early", QC_MUTANT_REMOVE_EARLY, {"life-catalog", "life-snapshot"}},
 	{"files go before the checkpoint is stored", QC_MUTANT_RECLAIM_EARLY, {"life-reclaim", "life-groups"}},
 	{"messages in flight are removed", QC_MUTANT_RETAIN_HELD, {"life-retained"}},
 	{"the start is not stored", QC_MUTANT_RETAIN_LOST, {"life-retained"}},

@@ -419,7 +419,7 @@ test_closed_early_and_gone(void)
 		qc_files_forget(&hand.files, 1, 1);
 		CHECK_U64(hand.io->unlink(hand.io->context, "qlog/q1/r00000001.qlog"), 0);
 		if (how > 0)
-			run_refused(&hand, &server, &options, how == 1 ? QC_MISSING : QC_DAMAGED, NULL, 0);
+			run_refused(&hand, &server, &options, QC_DAMAGED, NULL, 0);
 		else if (run_ok(&run, &hand, &server, &options))
 		{
 			CHECK_U64(run.r.replayed, 2);
