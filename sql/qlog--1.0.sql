@@ -284,7 +284,7 @@ AS 'MODULE_PATHNAME', 'qlog_stat_log' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1
 COMMENT ON FUNCTION qlog_stat_log() IS 'The row of the view qlog_stat_log.';
 CREATE VIEW qlog_stat_log AS SELECT * FROM qlog_stat_log();
 COMMENT ON VIEW qlog_stat_log IS
-'The log of the server since its start: entries, bytes, syncs and milliseconds spent in them (qlog.track_timing), entries made durable by one flush, waits for the flush of another, newest durable and checkpointed entry; memory in use; bytes free on the file system that holds qlog.data_directory, bytes of the reserve that are left (qlog.disk_reserve), and whether pushes are refused for lack of room (qlog.disk_high_pct, or the reserve or the checkpoint store is short).';
+'The log of the server since its start: entries, bytes, syncs and milliseconds spent in them (qlog.track_timing), entries made durable by one flush, waits for the flush of another, newest durable and checkpointed entry; memory in use; bytes free on the file system of qlog.data_directory, qlog.journal_directory and qlog.checkpoint_directory that has the fewest, bytes of the reserve that are left there (qlog.disk_reserve), and whether pushes are refused for lack of room (qlog.disk_high_pct, or the reserve or the checkpoint store is short).';
 
 CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
                                   OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record

@@ -1,9 +1,10 @@
 /*
  * qlog_disk.c
- *		Measuring the disk, and the file RESERVE.
+ *		Measuring the disks, and the files RESERVE.
  *
- * The length of RESERVE is the truth about what is left of it; it changes under the disk lock only.	Its blocks are given
- * out by the file system and never written where that is possible.
+ * Each file system that a part of the data directory lies on has a RESERVE, in the first directory of ours on it.	 Its length is the truth
+ * about what is left of it; it changes under the disk lock only.	 Its blocks are given out by the file system and never
+ * written where that is possible.
  */
 #include "qlog_disk.h"
 
@@ -24,9 +25,66 @@
 
 static bool entitled_here = false;
 
-/* By the checkpointer worker: what it has logged, and what the reserve was when it was whole. */
+/* Where parts of the data directory lie. */
+typedef enum Part
+{
+	PART_DATA,
+	PART_JOURNAL,
+	PART_CHECKPOINT,
+	PARTS
+} Part;
+
+static const char *const part_settings[PARTS] = {"qlog.data_directory", "qlog.journal_directory",
+"qlog.checkpoint_directory"};
+
+/* By the checkpointer worker: what it has logged, and what all reserves were when they were whole. */
 static QlogDiskState logged = QLOG_DISK_OPEN;
 static int64 whole = -1;
+
+/* "" = it lies in the data directory. */
+static const char *
+part_directory(Part part)
+{
+	return part == PART_DATA ? qlog_directory() :
+		qlog_site(part == PART_JOURNAL ? QC_SITE_JOURNAL : QC_SITE_CHECKPOINT);
+}
+
+dev_t
+qlog_disk_device(const char *path)
+{
+	char		at[MAXPGPATH];
+	struct stat st;
+
+	strlcpy(at, path, sizeof(at));
+	while (stat(at, &st) != 0)
+	{
+		char	   *slash = strrchr(at, '/');
+
+		if (slash == NULL || slash == at)
+			return 0;
+		*slash = '\0';
+	}
+	return st.st_dev;
+}
+
+/* The part whose directory holds the reserve of this device; PARTS = we have nothing there. */
+static Part
+holder_of(dev_t device)
+{
+	Part		part = PART_DATA;
+
+	while (part < PARTS && (part_directory(part)[0] == '\0' || qlog_disk_device(part_directory(part)) != device))
+		part++;
+	return part;
+}
+
+static bool
+is_holder(Part part)
+{
+	const char *directory = part_directory(part);
+
+	return directory[0] != '\0' && holder_of(qlog_disk_device(directory)) == part;
+}
 
 static QlogDiskState
 state_now(void)
@@ -88,20 +146,20 @@ above(const Measure *m, int pct)
 		(double) m->used * 100.0 > (double) pct * ((double) m->used + (double) m->avail);
 }
 
-/* Is more than pct percent in use of any file system that holds a part of the data directory? */
-static bool
-any_above(int pct)
+/* The first part whose file system is filled to more than pct percent; PARTS = none is. */
+static Part
+first_above(int pct)
 {
-	const char *const directories[] = {qlog_directory(), qlog_site(QC_SITE_JOURNAL),
-	qlog_site(QC_SITE_CHECKPOINT)};
 	Measure		m;
 
-	for (size_t i = 0; i < lengthof(directories); i++)
+	for (Part part = PART_DATA; part < PARTS; part++)
 	{
-		if (directories[i][0] != '\0' && measure(directories[i], &m) && above(&m, pct))
-			return true;
+		const char *directory = part_directory(part);
+
+		if (directory[0] != '\0' && measure(directory, &m) && above(&m, pct))
+			return part;
 	}
-	return false;
+	return PARTS;
 }
 
 /* Measure, and judge when the reserve is whole.	Disk lock. */
@@ -115,9 +173,9 @@ look(void)
 		return;
 	if (qlog_disk_high_pct == 100)
 		set_state(QLOG_DISK_OPEN);
-	else if (any_above(qlog_disk_high_pct))
+	else if (first_above(qlog_disk_high_pct) < PARTS)
 		set_state(QLOG_DISK_HIGH);
-	else if (!any_above(Min(qlog_disk_low_pct, qlog_disk_high_pct)))
+	else if (first_above(Min(qlog_disk_low_pct, qlog_disk_high_pct)) == PARTS)
 		set_state(QLOG_DISK_OPEN);
 }
 
@@ -132,64 +190,23 @@ look_if_due(void)
 	LWLockRelease(&qlog_shared->disk_lock);
 }
 
-static void
-refuse(QlogDiskState state)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DISK_FULL),
-			 errmsg("could not push to a queue"),
-			 state == QLOG_DISK_HIGH ?
-			 errdetail("The file system of qlog.data_directory is filled to more than %d %%, or was and is not down to %d %% yet.",
-					   qlog_disk_high_pct, Min(qlog_disk_low_pct, qlog_disk_high_pct)) :
-			 errdetail("The file system of qlog.data_directory is full; what is left of the reserve is kept for acknowledgements."),
-			 errhint("Make room on the file system that holds qlog.data_directory. Messages can be popped and acknowledged meanwhile.")));
-}
-
-void
-qlog_disk_check_call(void)
-{
-	QlogDiskState state = state_now();
-
-	if (state == QLOG_DISK_OPEN)
-		return;
-	look_if_due();
-	state = state_now();
-	if (state != QLOG_DISK_OPEN)
-		refuse(state);
-}
-
-void
-qlog_disk_check(const QcPlan *plan)
-{
-	QlogDiskState state;
-
-	if (!plan->grows)
-		return;
-	look_if_due();
-	state = state_now();
-	if (state != QLOG_DISK_OPEN)
-		refuse(state);
-}
-
 /* ---- the reserve ---- */
 
-static const char *
-reserve_path(void)
+static void
+reserve_path(Part part, char path[MAXPGPATH])
 {
-	static char path[MAXPGPATH];
-
-	if (path[0] == '\0')
-		snprintf(path, sizeof(path), "%s/RESERVE", qlog_directory());
-	return path;
+	snprintf(path, MAXPGPATH, "%s/RESERVE", part_directory(part));
 }
 
 /* Its length; 0 when there is none. */
 static int64
-reserve_size(void)
+reserve_size(Part part)
 {
+	char		path[MAXPGPATH];
 	struct stat st;
 
-	return lstat(reserve_path(), &st) == 0 && S_ISREG(st.st_mode) ? (int64) st.st_size : 0;
+	reserve_path(part, path);
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? (int64) st.st_size : 0;
 }
 
 static int64
@@ -227,31 +244,41 @@ set_length(int fd, int64 from, int64 to)
 
 /* Make it this long, and make it when it is missing.  0 or an errno value.	Disk lock. */
 static int
-resize(int64 size)
+resize(Part part, int64 size)
 {
-	int			fd = BasicOpenFile(reserve_path(), O_RDWR | O_CREAT | O_NOFOLLOW | PG_BINARY);
+	char		path[MAXPGPATH];
+	int			fd;
 	int			rc;
 
+	reserve_path(part, path);
+	fd = BasicOpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | PG_BINARY);
 	if (fd < 0)
 		return errno;
-	rc = set_length(fd, reserve_size(), size);
+	rc = set_length(fd, reserve_size(part), size);
 	close(fd);
 	return rc;
 }
 
 bool
-qlog_disk_give(void)
+qlog_disk_give(dev_t device)
 {
 	int			saved = errno;
+	Part		part;
 	int64		size;
 	bool		given = false;
 
 	if (qlog_shared == NULL || (!entitled_here && CritSectionCount == 0))
 		return false;
+	part = holder_of(device);
+	if (part == PARTS)
+	{
+		errno = saved;
+		return false;
+	}
 	LWLockAcquire(&qlog_shared->disk_lock, LW_EXCLUSIVE);
-	size = reserve_size();
+	size = reserve_size(part);
 	if (size > 0)
-		given = resize(size > PIECE ? size - PIECE : 0) == 0;
+		given = resize(part, size > PIECE ? size - PIECE : 0) == 0;
 	if (given)
 	{
 		qlog_fault_room += PIECE;
@@ -262,36 +289,47 @@ qlog_disk_give(void)
 	return given;
 }
 
-/* Make the reserve what the setting says; whoever needs room all the time would have it gone at once, so as much again must be free. */
+/* Make a reserve what the setting says; whoever needs room all the time would have it gone at once, so as much again must be free. */
 static int
-make_whole(int64 size, int64 want)
+make_whole(Part part, int64 want)
 {
+	int64		size = reserve_size(part);
+	char		path[MAXPGPATH];
 	Measure		m;
 
+	if (size == want && want != 0)
+		return 0;
 	if (qlog_fault(QLOG_FAULT_RESERVE) != 0)
 		return qlog_fault(QLOG_FAULT_RESERVE);
-	if (want > size && measure(qlog_directory(), &m) && m.avail < (uint64) (want - size) + (uint64) want)
+	if (want > size && measure(part_directory(part), &m) && m.avail < (uint64) (want - size) + (uint64) want)
 		return ENOSPC;
 	if (want > 0)
-		return resize(want);
-	return unlink(reserve_path()) == 0 || errno == ENOENT ? 0 : errno;
+		return resize(part, want);
+	reserve_path(part, path);
+	return unlink(path) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-/* Bring the reserve to its size if it is not; what cannot be done now counts as used up. */
+/* Bring the reserves to their size if they are not; what cannot be done now counts as used up. */
 static void
 keep_reserve(void)
 {
 	int64		want = reserve_wanted();
 	static int	reported = 0;
-	int64		size;
+	Part		failed = PARTS;
 	int			rc = 0;
 
 	if (want == whole && state_now() != QLOG_DISK_FULL)
 		return;
 	LWLockAcquire(&qlog_shared->disk_lock, LW_EXCLUSIVE);
-	size = reserve_size();
-	if (size != want || want == 0)
-		rc = make_whole(size, want);
+	for (Part part = PART_DATA; part < PARTS; part++)
+	{
+		int			error = is_holder(part) ? make_whole(part, want) : 0;
+
+		if (error == 0 || (rc != 0 && !qlog_disk_is_full(error)))
+			continue;
+		rc = error;
+		failed = part;
+	}
 	whole = rc == 0 ? want : -1;
 	if (rc == 0 && state_now() == QLOG_DISK_FULL)
 		set_state(QLOG_DISK_HIGH);	/* until it is measured */
@@ -303,10 +341,77 @@ keep_reserve(void)
 		errno = rc;
 		ereport(LOG,
 				(errcode_for_file_access(),
-				 errmsg("qlog: could not make the reserve \"%s\": %m", reserve_path()),
+				 errmsg("qlog: could not make the reserve \"%s/RESERVE\": %m", part_directory(failed)),
 				 errdetail("Acknowledgements and checkpoints will lack it when the disk is full.")));
 	}
 	reported = rc;
+}
+
+/* ---- what is said ---- */
+
+/* The setting whose file system lacks room. */
+static const char *
+culprit(QlogDiskState state)
+{
+	Part		part = state == QLOG_DISK_HIGH ? first_above(Min(qlog_disk_low_pct, qlog_disk_high_pct)) : PARTS;
+
+	for (Part i = PART_DATA; i < PARTS && part == PARTS; i++)
+		if (state == QLOG_DISK_FULL && is_holder(i) && reserve_size(i) < reserve_wanted())
+			part = i;
+	return part_settings[part == PARTS ? PART_DATA : part];
+}
+
+static void
+refuse(QlogDiskState state)
+{
+	const char *setting = culprit(state);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DISK_FULL),
+			 errmsg("could not push to a queue"),
+			 state == QLOG_DISK_HIGH ?
+			 errdetail("The file system of %s is filled to more than %d %%, or was and is not down to %d %% yet.",
+					   setting, qlog_disk_high_pct, Min(qlog_disk_low_pct, qlog_disk_high_pct)) :
+			 errdetail("The file system of %s is full; what is left of the reserve is kept for acknowledgements.", setting),
+			 errhint("Make room on the file system that holds %s. Messages can be popped and acknowledged meanwhile.", setting)));
+}
+
+void
+qlog_disk_check_call(void)
+{
+	QlogDiskState state = state_now();
+
+	if (state == QLOG_DISK_OPEN)
+		return;
+	look_if_due();
+	state = state_now();
+	if (state != QLOG_DISK_OPEN)
+		refuse(state);
+}
+
+void
+qlog_disk_check(const QcPlan *plan)
+{
+	QlogDiskState state;
+
+	if (!plan->grows)
+		return;
+	look_if_due();
+	state = state_now();
+	if (state != QLOG_DISK_OPEN)
+		refuse(state);
+}
+
+/* What is left of the smallest one. */
+static int64
+least_reserve(void)
+{
+	int64		least = reserve_size(PART_DATA);
+
+	for (Part part = PART_JOURNAL; part < PARTS; part++)
+		if (is_holder(part))
+			least = Min(least, reserve_size(part));
+	return least;
 }
 
 /* Say what has changed since the last time. */
@@ -325,13 +430,13 @@ log_state(void)
 				(errmsg("qlog: the disk is filled to more than %d %%, pushes are refused",
 						qlog_disk_high_pct),
 				 errdetail("They are accepted again at %d %%.", Min(qlog_disk_low_pct, qlog_disk_high_pct)),
-				 errhint("Make room on the file system that holds qlog.data_directory.")));
+				 errhint("Make room on the file system that holds %s.", culprit(state))));
 	else
 		ereport(LOG,
 				(errmsg("qlog: the disk is full, pushes are refused"),
 				 errdetail("Of the reserve of %d MB there are %lld bytes left for acknowledgements and checkpoints.",
-						   qlog_disk_reserve, (long long) reserve_size()),
-				 errhint("Make room on the file system that holds qlog.data_directory.")));
+						   qlog_disk_reserve, (long long) least_reserve()),
+				 errhint("Make room on the file system that holds %s.", culprit(state))));
 }
 
 void
@@ -368,7 +473,13 @@ qlog_disk_figures(int64 *free_bytes, int64 *reserve, bool *refused)
 	Measure		m;
 
 	look_if_due();
-	*free_bytes = measure(qlog_directory(), &m) ? (int64) m.avail : -1;
-	*reserve = reserve_size();
+	*free_bytes = -1;
+	for (Part part = PART_DATA; part < PARTS; part++)
+	{
+		if (part_directory(part)[0] != '\0' && measure(part_directory(part), &m) &&
+			(*free_bytes < 0 || (int64) m.avail < *free_bytes))
+			*free_bytes = (int64) m.avail;
+	}
+	*reserve = least_reserve();
 	*refused = state_now() != QLOG_DISK_OPEN || pg_atomic_read_u32(&qlog_shared->store_full) != 0;
 }

@@ -6,8 +6,8 @@
  * else goes on.  They are accepted again at qlog.disk_low_pct.  Whoever commits a push measures, at most once a second, and
  * the checkpointer worker does while it is awake or pushes are refused; so an idle server costs nothing.
  *
- * The file RESERVE in the data directory holds qlog.disk_reserve bytes that nobody uses.  When the disk is full all the same,
- * whoever is entitled to it shortens it by a piece and tries again: acknowledgements, checkpoints, recovery, reclaim,
+ * A file RESERVE on each file system that holds a part of the data directory has qlog.disk_reserve bytes that nobody uses.  When
+ * the disk is full all the same, whoever is entitled to it shortens it by a piece and tries again: acknowledgements, checkpoints, recovery, reclaim,
  * the stash of redo.  From then on pushes are refused until the file is whole again; the checkpointer worker sees to that when
  * there is room.  What others have used up meanwhile cannot be helped.
  *
@@ -17,6 +17,8 @@
 #define QLOG_DISK_H
 
 #include "postgres.h"
+
+#include <sys/stat.h>
 
 #include "../core/qc_plan.h"
 
@@ -37,15 +39,18 @@ extern void qlog_disk_check(const QcPlan *plan);
 extern bool qlog_disk_entitle(bool entitled);
 
 /*
- * The disk is full: give up a piece of the reserve, if this process may.  false = try no more.	 Those who are in a critical section may
- * always.	Never raises.  errno is kept.
+ * This device is full: give up a piece of its reserve, if this process may.  false = try no more.	 Those who are in a critical section
+ * may always.	Never raises.  errno is kept.
  */
-extern bool qlog_disk_give(void);
+extern bool qlog_disk_give(dev_t device);
+
+/* The device of a path, or of what is above it as long as it does not exist; 0 = not known. */
+extern dev_t qlog_disk_device(const char *path);
 
 /* Is this the errno value of a full disk? */
 extern bool qlog_disk_is_full(int error);
 
-/* Free bytes of the file system that holds the data directory, -1 = not known; bytes of the reserve; are pushes refused? */
+/* Free bytes of the file system in use that has the fewest, -1 = not known; of the smallest reserve; are pushes refused? */
 extern void qlog_disk_figures(int64 *free_bytes, int64 *reserve, bool *refused);
 
 /* By the checkpointer worker: measure, make the reserve whole, log what has changed.	The disk is looked at once a second, or now. */

@@ -121,11 +121,21 @@ create_fault(const char *full)
 	return qlog_fault_need(QLOG_FAULT_CREATE, CREATE_BYTES);
 }
 
-/* Is it worth another try after this error? */
+/* Is it worth another try at this path after this error? */
 static bool
-try_again(int rc)
+try_again(const char *full, int rc)
 {
-	return qlog_disk_is_full(rc) && qlog_disk_give();
+	return qlog_disk_is_full(rc) && qlog_disk_give(qlog_disk_device(full));
+}
+
+/* The same for a file that is open. */
+static bool
+write_again(QcHandle handle, int rc)
+{
+	struct stat st;
+	int			fd = qlog_disk_is_full(rc) ? raw_descriptor(handle) : -1;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && qlog_disk_give(st.st_dev);
 }
 
 static int
@@ -149,7 +159,7 @@ io_open(void *context, const char *path, int flags, QcHandle *handle)
 		file = open_file(full, mode);
 		if (file < 0)
 			rc = errno != 0 ? errno : EIO;
-	} while (try_again(rc));
+	} while (try_again(full, rc));
 	if (rc != 0)
 		return rc;
 	qlog_gone_opened();
@@ -298,7 +308,7 @@ io_write(void *context, QcHandle handle, const QcIoSlice *slices, int nslices, u
 	(void) context;
 	do
 		rc = write_slices(handle, slices, nslices, position);
-	while (try_again(rc));
+	while (write_again(handle, rc));
 	return rc;
 }
 
@@ -370,7 +380,7 @@ io_make_directory(void *context, const char *path)
 		rc = create_fault(full);
 		if (rc == 0 && MakePGDirectory(full) != 0)
 			rc = errno;
-	} while (try_again(rc));
+	} while (try_again(full, rc));
 	return rc;
 }
 
@@ -460,7 +470,7 @@ io_rename(void *context, const char *from, const char *to)
 		rc = qlog_fault_need(QLOG_FAULT_RENAME, CREATE_BYTES);
 		if (rc == 0 && rename(full_from, full_to) != 0)
 			rc = errno;
-	} while (try_again(rc));
+	} while (try_again(full_to, rc));
 	return rc;
 }
 
@@ -612,7 +622,7 @@ lock_file(const char *path, int *fd)
 		ReserveExternalFD();
 		do
 			*fd = BasicOpenFile(path, O_RDWR | O_CREAT | PG_BINARY);
-		while (*fd < 0 && try_again(errno));
+		while (*fd < 0 && try_again(path, errno));
 		if (*fd < 0)
 		{
 			int			rc = errno;

@@ -162,7 +162,7 @@ write_all(const void *bytes, size_t len)
 		{
 			if (errno == 0)
 				errno = ENOSPC;
-			if (qlog_disk_is_full(errno) && qlog_disk_give())
+			if (qlog_disk_is_full(errno) && qlog_disk_give(qlog_disk_device(stash_path)))
 				continue;
 			fail("write");
 		}
@@ -184,7 +184,7 @@ stash_open(void)
 	snprintf(stash_path, sizeof(stash_path), "%s/%s", qlog_directory(), QC_STASH_PATH);
 	do
 		stash_fd = BasicOpenFile(stash_path, O_RDWR | O_CREAT | PG_BINARY);
-	while (stash_fd < 0 && qlog_disk_is_full(errno) && qlog_disk_give());
+	while (stash_fd < 0 && qlog_disk_is_full(errno) && qlog_disk_give(qlog_disk_device(stash_path)));
 	if (stash_fd < 0 && errno == ENOENT)
 	{
 		/*

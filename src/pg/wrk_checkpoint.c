@@ -174,7 +174,7 @@ open_store(QcError *err)
 	map_max = qlog_checkpoint_max_size;
 	do
 		status = qs_open(path, (uint64) map_max * 1024 * 1024, false, false, &store, err);
-	while (status == QC_NOSPACE && qlog_disk_give());
+	while (status == QC_NOSPACE && qlog_disk_give(qlog_disk_device(path)));
 	return status;
 }
 
@@ -236,11 +236,13 @@ apply_batch(QcError *err)
 static QcStatus
 put_batch(QlogWorker *worker, QcError *err)
 {
+	char		path[MAXPGPATH];
 	QcStatus	status;
 
+	qlog_store_path(path);
 	do
 		status = apply_batch(err);
-	while (status == QC_NOSPACE && qlog_disk_give());
+	while (status == QC_NOSPACE && qlog_disk_give(qlog_disk_device(path)));
 	if (status != QC_OK)
 		return status;
 	QLOG_STOP("checkpoint-after-apply");

@@ -77,7 +77,7 @@ open_store(QlogLoad *load, QcError *err)
 	do
 		status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false,
 						 &load->store, err);
-	while (status == QC_NOSPACE && qlog_disk_give());
+	while (status == QC_NOSPACE && qlog_disk_give(qlog_disk_device(path)));
 	return status;
 }
 
