@@ -227,17 +227,42 @@ sub pids_named
 }
 
 # freeze(NAME): stops the processes with that title (SIGSTOP), so that they write nothing more; the
-# WAL writer, for example, would otherwise flush what a test wants lost. Returns their pids.
+# WAL writer, for example, would otherwise flush what a test wants lost. Each is stopped where it waits for work: elsewhere it could
+# hold a lock that everybody needs, and the server would stand. Returns their pids.
 sub freeze
 {
 	my ($self, $name) = @_;
 	my @pids = $self->pids_named(qr/postgres:.*\Q$name\E/);
 
 	croak "no process named $name" unless @pids;
-	kill 'STOP', @pids;
-	$self->wait_until(sub { !grep { (_stat($_))[0] !~ /^[TZX]/ } @pids }, "$name to stop");
+	foreach my $pid (@pids)
+	{
+		$self->wait_until(
+			sub {
+				kill 'STOP', $pid;
+				$self->wait_until(sub { (_stat($pid))[0] =~ /^[TZX]/ }, "$name to stop");
+				return 1 if _waits_for_work($pid);
+				kill 'CONT', $pid;
+				return 0;
+			},
+			"$name to wait for work");
+	}
 	push @{ $self->{_frozen} }, @pids;
 	return @pids;
+}
+
+# Is the stopped process in epoll_wait or epoll_pwait, in which latches are waited for?  Where that cannot be read it is taken for granted.
+sub _waits_for_work
+{
+	my ($pid) = @_;
+	my $call = '';
+
+	if (open(my $file, '<', "/proc/$pid/syscall"))
+	{
+		$call = readline($file) // '';
+		close $file;
+	}
+	return $call !~ /^\S/ || $call =~ /^(?:232|281|22) / ? 1 : 0;
 }
 
 # Lets all frozen processes go on.
