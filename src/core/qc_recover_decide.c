@@ -130,9 +130,7 @@ verdict(const QcRecovery *rc, const QcOpen *open, bool *committed, QcError *err)
 	const QcStashEntry *stashed = qc_recover_stashed(rc, open->seq);
 
 	*committed = false;
-	if (stashed != NULL && stashed->wal.xid == open->xid)
-		*committed = stashed->committed;
-	else if (open->seq <= rc->r->st->confirmed_seq)
+	if ((stashed != NULL && stashed->wal.xid == open->xid) || open->seq <= rc->r->st->confirmed_seq)
 		return hooks->xid_committed(hooks->context, open->xid, committed, err);
 	return QC_OK;
 }

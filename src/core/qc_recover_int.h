@@ -143,7 +143,7 @@ typedef struct QcStashEntry
 {
 	uint64_t	seq;
 	uint64_t	end_lsn;
-	bool		committed;
+	bool		committed;		/* the log's end lies before it: is it to be restored? */
 	QcWalEntry	wal;
 } QcStashEntry;
 

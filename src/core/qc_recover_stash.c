@@ -136,7 +136,10 @@ compare_entries(const void *a, const void *b)
 	return 0;
 }
 
-/* Drop what is void and all but one record per seq, and ask for the verdicts. */
+/*
+ * Drop what is void and all but one record per seq, and ask for the verdicts on what the log lacks.  Of the others most are decided
+ * in the log, and the commit log need not reach back to them any more: qc_recover_decide() asks for what it has to know.
+ */
 static QcStatus
 settle_entries(QcRecovery *rc, QcError *err)
 {
@@ -154,7 +157,7 @@ settle_entries(QcRecovery *rc, QcError *err)
 			(kept > 0 && stash->entries[kept - 1].seq == entry->seq))
 			continue;
 		entry->committed = true;
-		if (entry->wal.xid != 0)
+		if (entry->wal.xid != 0 && entry->seq >= rc->r->end)
 		{
 			QcStatus	status = hooks->xid_committed(hooks->context, entry->wal.xid,
 													  &entry->committed, err);

@@ -154,6 +154,37 @@ test_logged_decision(void)
 	fixture_end();
 }
 
+/*
+ * The stash has entries that are decided in the log, and one that is not: the commit log may not reach back to the first ones any
+ * more, and is asked for the other alone.
+ */
+static void
+test_decided_is_not_asked(void)
+{
+	stash_fixture_begin();
+	put_push(3, 70, 0, 2);
+	hand_stash_entry(&stash, &hand, &entry, 1, 800);
+	put_push(4, 71, 2, 3);
+	hand_stash_entry(&stash, &hand, &entry, 1, 810);
+	put_push(5, 72, 5, 1);
+	hand_stash_entry(&stash, &hand, &entry, 1, 820);
+	put_decision(6, 1, 3, 800, true);
+	put_decision(7, 1, 4, 0, false);
+	server_commits(&server, 72);
+	if (recovers())
+	{
+		CHECK_U64(server.nasked, 1);
+		CHECK_U64(server.asked[0], 72);
+		CHECK_U64(run.r.committed, 1);
+		CHECK_U64(run.r.aborted, 0);
+		expect_readable(&run, 1, 0, 2);
+		expect_aborted(&run, 1, 2, 3);
+		expect_readable(&run, 1, 5, 1);
+		expect_logged();
+	}
+	fixture_end();
+}
+
 /* Restored to an earlier point: a decision from beyond it does not count, the entry is decided again. */
 static void
 test_decision_outside_history(void)
@@ -410,6 +441,7 @@ main(void)
 	UNIT_RUN(test_confirmed);
 	UNIT_RUN(test_confirm_outside_history);
 	UNIT_RUN(test_logged_decision);
+	UNIT_RUN(test_decided_is_not_asked);
 	UNIT_RUN(test_decision_outside_history);
 	UNIT_RUN(test_decision_of_other_timeline);
 	UNIT_RUN(test_last_decision_counts);
