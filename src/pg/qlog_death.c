@@ -116,9 +116,8 @@ read_letter(const QlogDeaths *deaths, QlogDying *dying, QcMessage *message, QcEr
 	int64		created_at;
 	QcStatus	status = qlog_fetch_try(&dying->spot, message, &created_at, err);
 
-	if (status == QC_OK &&
-		qc_record_size(QC_KIND_MESSAGES, 1, qc_frame_size(message)) > qlog_segment_bytes() / 2)
-		status = qc_error_set(err, QC_LIMIT, "message is larger than half a log file");
+	if (status == QC_OK)
+		status = qlog_fetch_movable(message, err);
 	if (status == QC_OK)
 		qlog_dead_frame(message, partition, deaths->reason.bytes != NULL ? deaths->reason :
 						qlog_dead_reason(dying->cause));
@@ -196,7 +195,12 @@ qlog_deaths_ops(QlogDeaths *deaths, QcOp *ops, QcError *err)
 		if (bytes < BYTES_MAX)
 			status = read_letter(deaths, &deaths->dying[i], &message, err);
 		if (status != QC_OK && i == 0)
+		{
+			/* One that does not fit holds up no other. */
+			if (status == QC_LIMIT)
+				deaths->n = 1;
 			return status;
+		}
 		if (status != QC_OK || bytes >= BYTES_MAX)
 		{
 			deaths->n = i;

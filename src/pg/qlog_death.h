@@ -60,7 +60,8 @@ extern bool qlog_deaths_hold(const QlogDeaths *deaths);
 /*
  * Read the messages and put the operations that move them into ops (QLOG_DEATHS_MAX of them), fewer messages (deaths->n)
  * when these are large.	Memory is palloc'ed.  One that is damaged gets a letter that says so; when reading fails for
- * another reason, the ones before it are moved, and if there are none that reason is returned.
+ * another reason, the ones before it are moved, and if there are none that reason is returned; deaths->n is 1 when it
+ * concerns the first message alone (QC_LIMIT).
  */
 extern QcStatus qlog_deaths_ops(QlogDeaths *deaths, QcOp *ops, QcError *err);
 

@@ -8,6 +8,7 @@
 #include "utils/uuid.h"
 
 #include "qlog_gone.h"
+#include "qlog_guc.h"
 #include "qlog_report.h"
 #include "qlog_row.h"
 #include "qlog_shmem.h"
@@ -160,7 +161,7 @@ static bool
 may_be_moved(QcStatus status)
 {
 	return status == QC_NOTFOUND || status == QC_MISSING || status == QC_DAMAGED ||
-		status == QC_SHORT || status == QC_VERSION || status == QC_LIMIT;
+		status == QC_SHORT || status == QC_VERSION;
 }
 
 /* Does the state still say that the message is there? */
@@ -211,8 +212,19 @@ qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *created_at, QcEr
 bool
 qlog_fetch_lost(QcStatus status)
 {
-	return status == QC_DAMAGED || status == QC_MISSING || status == QC_VERSION ||
-		status == QC_LIMIT;
+	return status == QC_DAMAGED || status == QC_MISSING || status == QC_VERSION;
+}
+
+QcStatus
+qlog_fetch_movable(const QcMessage *message, QcError *err)
+{
+	uint64		size = qc_record_size(QC_KIND_MESSAGES, 1, qc_frame_size(message));
+
+	if (size <= qlog_segment_bytes() / 2)
+		return QC_OK;
+	return qc_error_set(err, QC_LIMIT,
+						"message needs a record of %llu bytes, more than half a log file of %d MB (qlog.segment_size)",
+						(unsigned long long) size, qlog_segment_size);
 }
 
 /* false = it is gone. */

@@ -44,6 +44,12 @@ extern QcStatus qlog_fetch_try(const QlogSpot *spot, QcMessage *message, int64 *
 extern bool qlog_fetch_lost(QcStatus status);
 
 /*
+ * Can the message that was read be written again, into another partition?  QC_LIMIT = it is larger than half a log file now,
+ * as qlog.segment_size was lowered since it was pushed: it is not lost, and goes on when the setting has been raised.
+ */
+extern QcStatus qlog_fetch_movable(const QcMessage *message, QcError *err);
+
+/*
  * The next record of a walk over a log (qc_read_walk); false = there is none.  What is in it may not be visible.	XX001 when
  * a file is damaged.
  */

@@ -86,6 +86,8 @@ put_copy(const Moving *moving, uint32 i, QcOp *op, QcError *err)
 	uint8	   *hash;
 	QcWriter	w;
 
+	if (status == QC_OK)
+		status = qlog_fetch_movable(&message, err);
 	if (status != QC_OK)
 		return status;
 	op->frames_len = qc_frame_size(&message);
@@ -139,8 +141,8 @@ put_copies(Moving *moving, QcOp *ops, QcError *err)
 
 		if (status != QC_OK && i == 0)
 		{
-			/* One that is lost holds up no other. */
-			if (qlog_fetch_lost(status))
+			/* One that is lost, or does not fit, holds up no other. */
+			if (qlog_fetch_lost(status) || status == QC_LIMIT)
 				moving->n = 1;
 			return status;
 		}
