@@ -187,6 +187,15 @@ qc_snapshot_begin(QcSnapshotWriter *writer, const QcIo *io, uint64_t directory_i
 	rc = io->unlink(io->context, tmp);
 	if (rc == 0 || rc == ENOENT)
 		rc = io->open(io->context, tmp, QC_OPEN_WRITE | QC_OPEN_CREATE, &writer->handle);
+	if (rc == ENOENT)
+	{
+		/* Somebody has removed the snapshots with their directory. */
+		rc = io->make_directory(io->context, QC_SNAPSHOT_DIRECTORY);
+		if (rc == 0)
+			rc = io->sync_directory(io->context, "");
+		if (rc == 0)
+			rc = io->open(io->context, tmp, QC_OPEN_WRITE | QC_OPEN_CREATE, &writer->handle);
+	}
 	if (rc != 0)
 	{
 		writer->handle = -1;

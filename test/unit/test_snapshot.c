@@ -137,6 +137,19 @@ test_round_trip(void)
 	end();
 }
 
+/* The directory was removed by hand: the next snapshot makes it again, durably. */
+static void
+test_directory_is_gone(void)
+{
+	begin();
+	CHECK_U64(io->remove_directory(io->context, "snapshots"), 0);
+	CHECK_U64(io->sync_directory(io->context, ""), 0);
+	CHECK_U64(make(7), QC_OK);
+	sim_disk_reboot(disk, SIM_LOSE_ALL, SIM_LOSE_ALL);
+	check_whole(7);
+	end();
+}
+
 static QcStatus
 refuse_row(void *context, const uint8_t *key, size_t key_len, const uint8_t *value,
 		   size_t value_len, QcError *error)
@@ -415,6 +428,7 @@ int
 main(void)
 {
 	UNIT_RUN(test_round_trip);
+	UNIT_RUN(test_directory_is_gone);
 	UNIT_RUN(test_who_may_read);
 	UNIT_RUN(test_every_flip_and_truncation);
 	UNIT_RUN(test_wrong_rows);
