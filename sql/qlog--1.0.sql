@@ -279,12 +279,17 @@ CREATE FUNCTION qlog_stat_log(OUT entries bigint, OUT bytes bigint, OUT fsyncs b
                               OUT group_size_avg double precision, OUT group_size_max bigint, OUT waits bigint, OUT durable_seq bigint,
                               OUT checkpoint_seq bigint, OUT checkpoints bigint, OUT state_memory_used bigint, OUT state_memory_limit bigint,
                               OUT index_memory_used bigint, OUT index_memory_limit bigint, OUT disk_free bigint,
-                              OUT disk_reserve bigint, OUT pushes_refused boolean) RETURNS SETOF record
+                              OUT disk_reserve bigint, OUT pushes_refused boolean, OUT stats_reset timestamptz) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'qlog_stat_log' LANGUAGE C VOLATILE PARALLEL UNSAFE ROWS 1;
 COMMENT ON FUNCTION qlog_stat_log() IS 'The row of the view qlog_stat_log.';
 CREATE VIEW qlog_stat_log AS SELECT * FROM qlog_stat_log();
 COMMENT ON VIEW qlog_stat_log IS
-'The log of the server since its start: entries, bytes, syncs and milliseconds spent in them (qlog.track_timing), entries made durable by one flush, waits for the flush of another, newest durable and checkpointed entry; memory in use; bytes free on the file system of qlog.data_directory, qlog.journal_directory and qlog.checkpoint_directory that has the fewest, bytes of the reserve that are left there (qlog.disk_reserve), and whether pushes are refused for lack of room (qlog.disk_high_pct, or the reserve or the checkpoint store is short).';
+'The log of the server since its start, or since qlog_stat_reset(): entries, bytes, syncs and milliseconds spent in them (qlog.track_timing), entries made durable by one flush, waits for the flush of another, newest durable and checkpointed entry; memory in use; bytes free on the file system of qlog.data_directory, qlog.journal_directory and qlog.checkpoint_directory that has the fewest, bytes of the reserve that are left there (qlog.disk_reserve), and whether pushes are refused for lack of room (qlog.disk_high_pct, or the reserve or the checkpoint store is short); stats_reset: when qlog_stat_reset() was called last (NULL = not since the start).';
+
+CREATE FUNCTION qlog_stat_reset() RETURNS void
+AS 'MODULE_PATHNAME', 'qlog_stat_reset' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION qlog_stat_reset() IS
+'Begins the counters of the view qlog_stat_log anew, at once. Those of queues and consumer groups count from when these were made, and stay. For superusers. Errors: 57P03 still recovering, XX001 out of service, 25006 on a standby, 55000 library not preloaded.';
 
 CREATE FUNCTION qlog_stat_workers(OUT role text, OUT pid int, OUT state text, OUT last_error text, OUT restarts bigint,
                                   OUT passes bigint, OUT last_pass_at timestamptz, OUT last_pass_time double precision) RETURNS SETOF record
@@ -392,7 +397,7 @@ GRANT EXECUTE ON FUNCTION qlog_stat_log(), qlog_stat_workers(), qlog_files(), ql
 REVOKE ALL ON FUNCTION qlog_verify(text, boolean), qlog_repair(text, boolean), qlog_stat_progress_verify(), qlog_damage() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_verify(text, boolean), qlog_stat_progress_verify(), qlog_damage() TO pg_monitor;
 GRANT SELECT ON qlog_stat_progress_verify, qlog_damage TO pg_monitor;
-REVOKE ALL ON FUNCTION qlog_checkpoint(boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION qlog_checkpoint(boolean), qlog_stat_reset() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION qlog_checkpoint(boolean) TO pg_checkpoint;
 GRANT SELECT ON qlog_queues, qlog_stat_queues, qlog_stat_partitions, qlog_stat_consumer_groups, qlog_leases, qlog_dead_letters TO PUBLIC;
 GRANT SELECT ON qlog_stat_log, qlog_stat_workers, qlog_files, qlog_stat_progress_reclaim, qlog_metrics TO pg_monitor;

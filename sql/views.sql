@@ -27,6 +27,15 @@ SELECT entries > 0 AS entries, bytes > 0 AS bytes, fsyncs > 0 AS fsyncs, group_s
        state_memory_used BETWEEN 1 AND state_memory_limit AS state_memory, index_memory_used BETWEEN 1 AND index_memory_limit AS index_memory, disk_free > 0 AS disk_free,
        disk_reserve > 0 AS disk_reserve, pushes_refused FROM qlog_stat_log;
 SELECT role, pid > 0 AS running, last_error FROM qlog_stat_workers ORDER BY role;
+-- The counters of the log begin anew when a superuser says so; nothing else does.
+SELECT stats_reset IS NULL AND entries > 5 AS entries, checkpoint_seq AS stored FROM qlog_stat_log \gset before_
+\echo :before_entries
+SELECT qlog_stat_reset();
+SELECT entries < 5 AS entries, bytes < 5000 AS bytes, fsyncs < 5 AS fsyncs, group_size_avg IS NULL OR group_size_avg < 5 AS average,
+       group_size_max < 5 AS largest, checkpoints < 5 AS checkpoints, durable_seq > 5 AS durable, checkpoint_seq >= :before_stored AS stored, now() - stats_reset < '1 min' AS reset FROM qlog_stat_log;
+SELECT pushed FROM qlog_stat_queues WHERE queue = 'views';
+SELECT count(queue_push('views 2', i::text)) FROM generate_series(1, 30) i;
+SELECT entries BETWEEN 1 AND 9 AS entries, bytes > 500 AS bytes, fsyncs > 0 AS fsyncs FROM qlog_stat_log;
 
 -- A queue that is created before another one and committed after it is shown all the same.
 BEGIN;
@@ -57,6 +66,7 @@ SELECT count(*) AS workers, sum(value) AS up FROM qlog_metrics WHERE metric = 'q
 CREATE ROLE regress_qlog_export;
 SET ROLE regress_qlog_export;
 SELECT outcome('SELECT * FROM qlog_metrics');
+SELECT outcome('SELECT qlog_stat_reset()');
 RESET ROLE;
 GRANT pg_monitor TO regress_qlog_export;
 SET ROLE regress_qlog_export;

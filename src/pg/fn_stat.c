@@ -28,6 +28,7 @@ PG_FUNCTION_INFO_V1(qlog_stat_queues);
 PG_FUNCTION_INFO_V1(qlog_leases);
 PG_FUNCTION_INFO_V1(qlog_stat_log);
 PG_FUNCTION_INFO_V1(qlog_stat_workers);
+PG_FUNCTION_INFO_V1(qlog_stat_reset);
 
 #define STEP 256				/* objects copied per hold of the lock */
 #define QUEUE_COLUMNS_MAX 20
@@ -305,6 +306,40 @@ qlog_leases(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* What the log has counted since qlog_stat_reset().	State lock. */
+static QcCounters
+counters_now(void)
+{
+	QcCounters	counters = qlog_state->counters;
+	const QcCounters *before = &qlog_shared->counters_reset;
+
+	counters.entries -= before->entries;
+	counters.bytes -= before->bytes;
+	counters.fsyncs -= before->fsyncs;
+	counters.fsync_us -= before->fsync_us;
+	counters.groups -= before->groups;
+	counters.grouped -= before->grouped;
+	counters.waits -= before->waits;
+	counters.checkpoints -= before->checkpoints;
+	return counters;
+}
+
+/* Workers go by what was counted since the start: it is left as it is, but for the largest group. */
+Datum
+qlog_stat_reset(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	(void) fcinfo;
+	qlog_enter_read("qlog_stat_reset()");
+	qlog_lock_state();
+	qlog_shared->counters_reset = qlog_state->counters;
+	qlog_state->counters.group_max = 0;
+	qlog_shared->reset_at = now;
+	qlog_unlock_state();
+	PG_RETURN_VOID();
+}
+
 Datum
 qlog_stat_log(PG_FUNCTION_ARGS)
 {
@@ -316,14 +351,16 @@ qlog_stat_log(PG_FUNCTION_ARGS)
 	int64		space;
 	int64		reserve;
 	bool		refused;
-	Datum		values[17];
-	bool		nulls[17] = {false};
+	TimestampTz reset_at;
+	Datum		values[18];
+	bool		nulls[18] = {false};
 
 	qlog_enter_read("qlog_stat_log");
 	InitMaterializedSRF(fcinfo, 0);
 	qlog_disk_figures(&space, &reserve, &refused);
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	counters = qlog_state->counters;
+	counters = counters_now();
+	reset_at = qlog_shared->reset_at;
 	checkpoint_seq = qlog_state->checkpoint_seq;
 	for (int i = 0; i < QC_BUDGET_COUNT; i++)
 		qc_mem_usage(&qlog_state->mem, (QcBudget) i, &used[i], &limit[i]);
@@ -348,6 +385,8 @@ qlog_stat_log(PG_FUNCTION_ARGS)
 	values[14] = Int64GetDatum(space);
 	values[15] = Int64GetDatum(reserve);
 	values[16] = BoolGetDatum(refused);
+	nulls[17] = reset_at == 0;
+	values[17] = TimestampTzGetDatum(reset_at);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	return (Datum) 0;
 }

@@ -167,6 +167,13 @@ typedef struct QlogShared
 	ConditionVariable checkpoint_cv;	/* any of the above has changed */
 
 	/*
+	 * State lock: counters of the log when qlog_stat_reset() was called, and when; 0 = not since
+	 * the start.
+	 */
+	QcCounters	counters_reset;
+	TimestampTz reset_at;
+
+	/*
 	 * State lock: a closed file whose .qidx a reader found missing or wrong, 0 = none
 	 * (wrk_index.c).
 	 */
