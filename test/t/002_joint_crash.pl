@@ -134,6 +134,14 @@ for (1 .. 3)
 	$node->start;
 	is(messages(), rows(), "synchronous_commit = off loses both or neither ($_)");
 }
+
+# Neither can part what changes groups and definitions, whose decisions are logged at once.
+$node->freeze('walwriter');
+$node->sql(q{set synchronous_commit = off; begin; create table parted(n int); select queue_subscribe('q', 'g'); select queue_set('q', 'lease', '7 s'); commit});
+$node->kill9_everything;
+$node->start;
+is($node->sql(q{select (to_regclass('parted') is not null)::int || ' ' || (select count(*) from qlog_stat_consumer_groups where consumer_group = 'g')
+	|| ' ' || (select count(*) from qlog_queues where options::text like '%7 s%')}), '1 1 1', 'synchronous_commit = off: a table, a group and an option agree');
 $node->stop;
 
 done_testing();

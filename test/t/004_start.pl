@@ -7,6 +7,8 @@ use warnings;
 use Digest::SHA;
 use File::Copy ();
 use File::Find ();
+use File::Path qw(rmtree);
+use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
@@ -89,6 +91,23 @@ is_deeply($after, { map { $_ => $before->{$_} } grep { m{/qlog/qlog/} } keys %$b
 	isnt($rc, 0, 'a second server on one directory cannot push');
 	like($err, qr/lock|in use|belongs|another server/i, 'and says why');
 	$second->stop;
+
+	# One that belongs to the same system, a copy, is kept out by the lock alone.
+	my $twin = QlogNode->new('twin');
+
+	$node->stop;
+	$twin->init;
+	rmtree($twin->data_dir);
+	PostgreSQL::Test::RecursiveCopy::copypath($node->data_dir, $twin->data_dir);
+	chmod 0700, $twin->data_dir or die $!;
+	$twin->append_conf('postgresql.conf', 'port = ' . $twin->port . "\nqlog.data_directory = '" . $node->qlog_dir . "'\nqlog.recovery_wait = '2s'\n");
+	$node->start;
+	$node->sql("select count(*) from queue_peek('q')");
+	$twin->start;
+	($rc, $out, $err) = $twin->psql('postgres', "select queue_push('q', '1')");
+	isnt($rc, 0, 'a copy of the server cannot push into the same directory');
+	like($err, qr/LOCK|in use|another/, 'and says why');
+	$twin->stop;
 	is($node->sql("select count(*) from queue_peek('q')"), '2', 'the first one goes on');
 	$node->stop;
 }

@@ -125,6 +125,42 @@ foreach my $limit (8192, 0)
 $node->sql('alter system reset qlog.wal_payload_limit');
 $node->sql('select pg_reload_conf()');
 
+# A confirm says that the WAL is durable up to its barrier: it is flushed by the guard, when nobody else does.
+{
+	my $mark = -s $node->logfile;
+
+	freeze_without_locks('walwriter');
+	stop_at('guard-after-barrier');
+	$number++;
+	$node->sql("set qlog.debug_stop = ''; set synchronous_commit = off; begin; insert into t values ($number); select queue_push('q', '{\"n\": $number}'); commit");
+	$node->wait_until(sub { $node->log_contains('stopped at "guard-after-barrier"', $mark) }, 'a guard to flush the WAL');
+	cmp_ok($node->sql('select pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()'), '<', 200, 'the WAL is flushed through the barrier');
+	after_a_kill('barrier');
+}
+
+# Without a guard on duty a commit confirms itself, and with that all entries before its own: it waits until their WAL
+# records are inserted.
+{
+	$node->poll_sql(q{select count(*) = 0 from qlog_stat_workers where state = 'on guard'});
+	$number++;
+	my $stopped = $node->stop_at('before-wal-insert', "begin; insert into t values ($number); select queue_push('q', '{\"n\": $number}'); commit");
+	$number++;
+	my $waits = IPC::Run::start(
+		[
+			'psql', '-XAtq', '-d', $node->connstr('postgres'),
+			'-c', "begin; insert into t values ($number); select queue_push('q', '{\"n\": $number}'); commit"
+		],
+		'<', \undef, '>', \my $out, '2>', \my $err);
+	for (1 .. 10)
+	{
+		$waits->pump_nb;
+		usleep(100_000);
+	}
+	ok($waits->pumpable, 'a commit does not confirm what is not in the WAL');
+	after_a_kill('a commit that waits for the WAL record of another one');
+	eval { $_->finish } foreach $stopped, $waits;
+}
+
 # ------------------------------------------------------------------------------------------------
 # Frozen
 # ------------------------------------------------------------------------------------------------

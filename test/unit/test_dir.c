@@ -103,6 +103,11 @@ test_create_and_open(void)
 	CHECK_U64(identity.system_identifier, SYSTEM);
 	CHECK_U64(identity.node_id, NODE);
 	CHECK_U64(sim_disk_digest(disk), digest);
+
+	/* That of another system is refused, and not touched. */
+	CHECK_U64(qc_dir_open(io, SYSTEM + 7, &plain, 1, 2, &identity, &err), QC_FOREIGN);
+	CHECK(strcmp(err.file, "IDENTITY") == 0);
+	CHECK_U64(sim_disk_digest(disk), digest);
 	end();
 }
 
