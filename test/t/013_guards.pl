@@ -44,7 +44,8 @@ sub stop_at
 	return;
 }
 
-# Freezes processes where they hold no lock: a row and a message for another queue still get through.
+# Freezes processes where they hold no lock and lead no sync of the log: a row and a message for another queue still get
+# through, and so does a message alone, whose commit is a sync.
 sub freeze_without_locks
 {
 	my ($name) = @_;
@@ -56,7 +57,8 @@ sub freeze_without_locks
 		my $run = IPC::Run::start(
 			[
 				'psql', '-XAtq', '-d', $node->connstr('postgres'),
-				'-c', q{begin; insert into probe values (1); select queue_push('probe', '1'); commit}, '-c', q{select 'through'}
+				'-c', q{begin; insert into probe values (1); select queue_push('probe', '1'); commit},
+				'-c', q{select queue_push('probe', '2')}, '-c', q{select 'through'}
 			],
 			'<', \undef, '>', \$probe, '2>', \my $err);
 		for (1 .. 50)
