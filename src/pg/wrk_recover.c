@@ -97,9 +97,21 @@ in_history(void *context, uint32_t timeline, uint64_t lsn)
 	return false;
 }
 
+/* What the commit log has no word on any more is given up when that is asked for. */
+static QcStatus
+unknown_xid(uint64_t xid, QcStatus status)
+{
+	if (!qlog_allow_gap)
+		return status;
+	ereport(LOG,
+			(errmsg("qlog: queue work of transaction %llu is given up", (unsigned long long) xid),
+			 errdetail("The commit log does not tell whether it committed, and \"qlog.allow_gap\" is on.")));
+	return QC_OK;
+}
+
 /*
  * The commit log's word on a full xid whose WAL record was durable: redo has moved nextXid past it, so the xid was not
- * handed out again.
+ * handed out again.  VACUUM may have cut the commit log since.
  */
 static QcStatus
 xid_committed(void *context, uint64_t xid, bool *committed, QcError *err)
@@ -113,15 +125,16 @@ xid_committed(void *context, uint64_t xid, bool *committed, QcError *err)
 	if (xid >= qlog_shared->next_xid)
 		return QC_OK;
 	if (TransactionIdPrecedes(short_xid, QLOG_OLDEST_CLOG()))
-		return qc_error_set(err, QC_DAMAGED, "the commit log does not reach back to transaction %llu",
-							(unsigned long long) xid);
+		return unknown_xid(xid, qc_error_set(err, QC_DAMAGED,
+											 "the commit log does not reach back to transaction %llu, whose queue work may be missing (qlog.allow_gap gives it up)",
+											 (unsigned long long) xid));
 	PG_TRY();
 	{
 		*committed = TransactionIdDidCommit(short_xid);
 	}
 	PG_CATCH();
 	{
-		status = caught(caller, err);
+		status = unknown_xid(xid, caught(caller, err));
 	}
 	PG_END_TRY();
 	return status;
