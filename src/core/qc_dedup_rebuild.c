@@ -106,7 +106,7 @@ concerned(QcState *st, uint64_t id)
 	QcPartition *partition = qc_partition_by_id(st, id);
 	const QcQueue *queue = partition == NULL ? NULL : QC_AT(st, QcQueue, partition->queue);
 
-	return queue == NULL || partition->lane == QC_LANE_DEAD || queue->damaged ||
+	return queue == NULL || !queue->dedup_rebuilt || partition->lane == QC_LANE_DEAD || queue->damaged ||
 		queue->state == QC_QUEUE_DEAD ? NULL : partition;
 }
 
@@ -154,14 +154,14 @@ rebuild_by_hashes(QcState *st, QcFiles *files, const QcLog *log, uint64_t file, 
 	return status;
 }
 
-/* Put the queue of a partition out of service, or all queues of the log. */
+/* Put the queue of a partition out of service, or all queues of the log that have dedup ids: it may have been one of theirs. */
 static void
 damage(QcState *st, const QcPartition *partition, const QcLocation *location, uint32_t *damaged)
 {
 	for (QcQueue *queue = QC_AT(st, QcQueue, st->queues.head); queue != NULL;
 		 queue = QC_AT(st, QcQueue, queue->all.next))
 	{
-		if (queue->log_id != location->log || queue->damaged ||
+		if (queue->log_id != location->log || !queue->dedup_rebuilt || queue->damaged ||
 			(partition != NULL && QC_REF(st, queue) != partition->queue))
 			continue;
 		queue->damaged = 1;
@@ -264,8 +264,9 @@ find_windows(QcState *st, int64_t now)
 		QcLog	   *log = qc_log_by_id(st, queue->log_id);
 		int64_t		since = qc_dedup_since(queue, now);
 
-		if (log == NULL || queue->damaged || queue->state == QC_QUEUE_DEAD ||
-			queue->last_dedup < since)
+		queue->dedup_rebuilt = log != NULL && !queue->damaged && queue->state != QC_QUEUE_DEAD &&
+			queue->last_dedup >= since;
+		if (!queue->dedup_rebuilt)
 			continue;
 		if (since < log->dedup_since)
 			log->dedup_since = since;

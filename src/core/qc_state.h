@@ -103,6 +103,7 @@ typedef struct QcQueue
 	uint8_t		state;			/* QcQueueState */
 	uint8_t		damaged;		/* out of service: damage_file and damage_position say where */
 	uint8_t		flags;			/* QC_QUEUE_* */
+	uint8_t		dedup_rebuilt;	/* at this start its dedup ids are read from the logs */
 	uint32_t	ngrants;
 	QcRef		grants;			/* ACL, first; through QcGrant.next */
 	uint32_t	nalters;		/* open entries that alter it */

@@ -117,6 +117,19 @@ $node->sql("select count(*) from qlog_repair('c', false)");
 is(states(), 'a b c', 'mended: no queue is out of service');
 is(values_of('c'), '1 t1 2 t2 3 t3 x c1 c2', 'mended: everything is there');
 
+# Dedup ids are read from the logs at a start: who never had one is not concerned by a message that cannot be read.
+$node->sql(q{select queue_push('b', '{"n": "id"}', dedup_id => 'id')});
+$node->poll_sql('select checkpoint_seq = durable_seq from qlog_stat_log');
+$node->stop;
+$mend = flip('c-2-mark');
+$node->start;
+is(states(), 'a b c', 'a damaged message below the checkpoint, in a log with dedup ids of another queue: all are in service');
+is($node->sql(q{select queue_push('b', '{"n": "again"}', dedup_id => 'id') is not null}), 't', 'the dedup id is known');
+is(values_of('b'), '1 t1 2 t2 3 t3 x id', 'and counts');
+$node->stop;
+$mend->();
+$node->start;
+
 # The disk: what is dropped or done goes when half of a file is; what is beside it stays.
 sub disk
 {

@@ -8,6 +8,9 @@ use PostgreSQL::Test::Utils;
 use QlogNode;
 use Test::More;
 
+# Each queue has its own log here.
+QlogNode::plain_layout();
+
 my $node = QlogNode->started('main',
 	conf => [ "qlog.segment_size = '1MB'", "qlog.checkpoint_timeout = '100ms'", 'qlog.scrub_interval = 0', "qlog.reclaim_naptime = '1h'" ]);
 my $dir = $node->qlog_dir;
