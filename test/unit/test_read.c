@@ -716,42 +716,6 @@ test_unreadable_index(void)
 	}
 }
 
-/* Another process makes or removes the same index meanwhile: what is written here is gone before it has its name. */
-static bool other_is_right;
-
-static int
-rename_of_other(void *context, const char *from, const char *to)
-{
-	if (strstr(from, ".qidx") == NULL)
-		return hand.io->rename(context, from, to);
-	if (other_is_right)
-		CHECK_U64(hand.io->rename(context, from, to), 0);
-	else
-		CHECK_U64(hand.io->unlink(context, from), 0);
-	return hand.io->rename(context, from, to);
-}
-
-static void
-test_index_made_twice(void)
-{
-	QcIo		racing;
-
-	for (int i = 0; i < 2; i++)
-	{
-		begin();
-		put_three_files();
-		other_is_right = i == 0;
-		racing = *hand.io;
-		racing.rename = rename_of_other;
-		hand.files.io = &racing;
-		CHECK_U64(qc_read_build_idx(&hand.files, 1, 1, &err), QC_MISSING);
-		hand.files.io = hand.io;
-		CHECK(qc_read_idx_right(&hand.files, 1, 1) == other_is_right);
-		expect_three_files(0);
-		end();
-	}
-}
-
 /* The newest file grows while its index is cached. */
 static void
 test_growing_file(void)
@@ -914,7 +878,6 @@ main(void)
 	UNIT_RUN(test_reading_on);
 	UNIT_RUN(test_wrong_index);
 	UNIT_RUN(test_unreadable_index);
-	UNIT_RUN(test_index_made_twice);
 	UNIT_RUN(test_growing_file);
 	UNIT_RUN(test_large_positions);
 	UNIT_RUN(test_many_files);
