@@ -338,8 +338,8 @@ queue_free(QcState *st, QcQueue *queue)
 	if (log != NULL)
 	{
 		assert(log->nqueues > 0);
-		if (--log->nqueues == 0 && !qc_log_stays(st->shards, log->id))
-			log->dropped_seq = st->seq;
+		if (--log->nqueues == 0)
+			qc_log_abandon(st, log);
 	}
 
 	for (QcRef g = queue->groups; g != 0; g = next)

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,9 +34,37 @@ qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail, uint64_t allo
 	*bucket = ref;
 	st->log_ids.count++;
 	log->next = st->logs;
+	if (log->next != 0)
+		QC_AT(st, QcLog, log->next)->previous = ref;
 	st->logs = ref;
 	qc_dirty_log(st, log);
 	return log;
+}
+
+static size_t
+link_of(QcLogList list)
+{
+	return offsetof(QcLog, links) + list * sizeof(QcLink);
+}
+
+void
+qc_log_list(QcState *st, QcLog *log, QcLogList list)
+{
+	if (log->lists & (1u << list))
+		return;
+	log->lists |= 1u << list;
+	st->nlisted[list]++;
+	qc_list_append(st, &st->log_lists[list], QC_REF(st, log), link_of(list));
+}
+
+void
+qc_log_unlist(QcState *st, QcLog *log, QcLogList list)
+{
+	if ((log->lists & (1u << list)) == 0)
+		return;
+	log->lists &= ~(1u << list);
+	st->nlisted[list]--;
+	qc_list_remove(st, &st->log_lists[list], QC_REF(st, log), link_of(list));
 }
 
 void
@@ -45,6 +74,8 @@ qc_log_abandon(QcState *st, QcLog *log)
 		return;
 	assert(log->nqueues == 0);
 	log->dropped_seq = st->seq > 0 ? st->seq : 1;
+	qc_log_unlist(st, log, QC_LOGS_DROPPED);
+	qc_log_list(st, log, QC_LOGS_DROPPED);
 }
 
 static void
@@ -57,24 +88,37 @@ unlink_log(QcState *st, QcLog *log)
 		at = &QC_AT(st, QcLog, *at)->id_next;
 	*at = log->id_next;
 	st->log_ids.count--;
-	for (at = &st->logs; *at != ref;)
-		at = &QC_AT(st, QcLog, *at)->next;
-	*at = log->next;
+	if (log->previous == 0)
+		st->logs = log->next;
+	else
+		QC_AT(st, QcLog, log->previous)->next = log->next;
+	if (log->next != 0)
+		QC_AT(st, QcLog, log->next)->previous = log->previous;
+	for (int list = 0; list < QC_LOGS_LISTS; list++)
+		qc_log_unlist(st, log, (QcLogList) list);
 	assert(log->index.head == 0);
 	qc_free_row(st, QC_CLASS_LOG, ref, &log->dirty);
+}
+
+static QcLog *
+next_dropped(QcState *st, const QcLog *log)
+{
+	return QC_AT(st, QcLog, log->links[QC_LOGS_DROPPED].next);
 }
 
 uint64_t
 qc_log_remove_next(QcState *st)
 {
-	for (QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL; log = QC_AT(st, QcLog, log->next))
+	for (QcLog *log = qc_log_listed(st, QC_LOGS_DROPPED); log != NULL; log = next_dropped(st, log))
 	{
 		uint64_t	id = log->id;
 
+		/* Those behind it were dropped later. */
+		if (qc_start_floor(st) < log->dropped_seq && !QC_MUTATED(QC_MUTANT_REMOVE_EARLY))
+			return 0;
+
 		/* dirty_first belongs to the write lock; a stale read only postpones the removal. */
-		if (log->dropped_seq == 0 || log->nqueues > 0 || log->credit > 0 ||
-			log->dirty_first != 0 ||
-			(qc_start_floor(st) < log->dropped_seq && !QC_MUTATED(QC_MUTANT_REMOVE_EARLY)))
+		if (log->nqueues > 0 || log->credit > 0 || log->dirty_first != 0)
 			continue;
 		unlink_log(st, log);
 		return id;
@@ -83,17 +127,13 @@ qc_log_remove_next(QcState *st)
 }
 
 void
-qc_log_removal(const QcState *st, bool *waits, bool *ready)
+qc_log_removal(QcState *st, bool *waits, bool *ready)
 {
-	*waits = *ready = false;
-	for (const QcLog *log = QC_AT(st, QcLog, st->logs); log != NULL;
-		 log = QC_AT(st, QcLog, log->next))
-	{
-		if (log->dropped_seq == 0 || log->nqueues > 0)
-			continue;
-		*waits |= log->dropped_seq > qc_start_floor(st);
-		*ready |= log->dropped_seq <= qc_start_floor(st);
-	}
+	const QcLog *first = qc_log_listed(st, QC_LOGS_DROPPED);
+	const QcLog *last = QC_AT(st, QcLog, st->log_lists[QC_LOGS_DROPPED].tail);
+
+	*ready = first != NULL && first->dropped_seq <= qc_start_floor(st);
+	*waits = last != NULL && last->dropped_seq > qc_start_floor(st);
 }
 
 uint32_t
@@ -224,11 +264,13 @@ qc_log_place(QcState *st, QcLog *log, uint64_t size, uint64_t segment_size)
 		log->allocated = allocated_of(log, log->file + 1, segment_size);
 		log->file++;
 		log->tail = QC_FILE_HEADER_SIZE;
+		qc_log_list(st, log, QC_LOGS_ROLLED);
 	}
 	place.rolled = log->tail == QC_FILE_HEADER_SIZE;
 	place.file = log->file;
 	place.position = log->tail;
 	log->tail += size;
+	qc_log_list(st, log, QC_LOGS_GROWN);
 	qc_dirty_log(st, log);
 	return place;
 }
@@ -242,6 +284,7 @@ qc_log_seal(QcState *st, QcLog *log, uint64_t segment_size)
 	log->allocated = allocated_of(log, log->file + 1, segment_size);
 	log->file++;
 	log->tail = QC_FILE_HEADER_SIZE;
+	qc_log_list(st, log, QC_LOGS_ROLLED);
 	qc_dirty_log(st, log);
 	return true;
 }

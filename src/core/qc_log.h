@@ -27,6 +27,10 @@ typedef struct QcLog
 	uint64_t	id;
 	QcRef		id_next;
 	QcRef		next;			/* of all logs */
+	QcRef		previous;
+	QcLink		links[QC_LOGS_LISTS];
+	uint32_t	lists;			/* in which it stands: bits, by QcLogList */
+	uint32_t	unused;
 	uint64_t	file;			/* active file */
 	uint64_t	tail;			/* where its next record goes */
 	uint64_t	allocated;		/* its zero-filled and synced size */
@@ -74,6 +78,16 @@ typedef struct QcExtend
 
 extern QcLog *qc_log_by_id(QcState *st, uint64_t id);
 
+/* Put a log at the end of a list unless it stands there; take it off.  State lock, also for the first one of a list, NULL = none. */
+extern void qc_log_list(QcState *st, QcLog *log, QcLogList list);
+extern void qc_log_unlist(QcState *st, QcLog *log, QcLogList list);
+
+static inline QcLog *
+qc_log_listed(QcState *st, QcLogList list)
+{
+	return QC_AT(st, QcLog, st->log_lists[list].head);
+}
+
 /* The log that takes a queue's messages: its own, or one of the shared ones, whose number is fixed (qc_dir.h). */
 static inline uint64_t
 qc_log_of_queue(uint32_t shards, uint64_t queue)
@@ -108,7 +122,7 @@ extern QcLog *qc_log_add(QcState *st, uint64_t id, uint64_t file, uint64_t tail,
 extern uint64_t qc_log_remove_next(QcState *st);
 
 /* Is there a log whose queues are gone: one that waits for qc_start_floor, and one that does not? */
-extern void qc_log_removal(const QcState *st, bool *waits, bool *ready);
+extern void qc_log_removal(QcState *st, bool *waits, bool *ready);
 
 /* A log whose creation was undone before any queue used it; one that stays does. */
 extern void qc_log_abandon(QcState *st, QcLog *log);

@@ -60,6 +60,15 @@ typedef struct QcList
 	QcRef		tail;
 } QcList;
 
+/* Lists of logs for those who would otherwise look at all of them, again and again. */
+typedef enum QcLogList
+{
+	QC_LOGS_DROPPED,			/* without queues, waiting to be removed; by the time of the drop */
+	QC_LOGS_GROWN,				/* that were appended to, until who gives them room takes them off */
+	QC_LOGS_ROLLED,				/* with a file that was closed, until who indexes it takes them off */
+	QC_LOGS_LISTS
+} QcLogList;
+
 /*
  * Dirty bookkeeping of an object that has a checkpoint row.  A deleted object whose row is stored stays
  * allocated until the next dump has written the deletion.
@@ -544,6 +553,9 @@ typedef struct QcState
 	QcList		dying;			/* slots to be moved to the dead letters, through of_lease */
 	QcList		opens;			/* by seq */
 	QcRef		logs;			/* all logs, through QcLog.next */
+	QcList		log_lists[QC_LOGS_LISTS];	/* some of them */
+	uint32_t	nlisted[QC_LOGS_LISTS]; /* how many */
+	uint32_t	nlisted_unused;
 	QcRef		dead_queues;	/* dropped, rows left to free; through QcQueue.name_next */
 	QcRef		dead_groups;	/* dropped or replaced, rows left to free; through QcGroup.next */
 	uint32_t	estimates;		/* 1 = there may be a group whose lag is an upper bound only */

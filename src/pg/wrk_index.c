@@ -19,8 +19,10 @@
 
 #include "../core/qc_dedup.h"
 #include "../core/qc_hashes.h"
+#include "../core/qc_log.h"
 #include "../core/qc_read.h"
 
+#define LIST_LOGS	200			/* looked at under one hold of the state lock */
 #define PAUSE_US	200000		/* how long the worker may be busy with indexes at a time */
 
 /* Every file of a log below this one has its index, or had its chance. */
@@ -49,23 +51,57 @@ typedef struct Closed
 	QcLog		copy;			/* of what says whether dedup ids matter */
 } Closed;
 
-/* A log with a closed file that is not known to have an index. */
-static bool
-find_closed(Closed *closed)
+/* After a start: all logs with closed files. */
+static void
+list_all(void)
 {
-	bool		found = false;
+	uint32_t	at = 0;
+	uint64_t	ids[LIST_LOGS];
+	uint32		n;
 
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && !found;
-		 log = QC_AT(qlog_state, QcLog, log->next))
+	do
 	{
-		const Indexed *known = log->file > 1 ? hash_search(indexed, &log->id, HASH_FIND, NULL) : NULL;
+		qlog_lock_state();
+		n = qc_log_ids(qlog_state, &at, ids, LIST_LOGS);
+		for (uint32 i = 0; i < n; i++)
+		{
+			QcLog	   *log = qc_log_by_id(qlog_state, ids[i]);
 
-		found = log->file > 1 && (known == NULL || known->file < log->file);
+			if (log->file > 1)
+				qc_log_list(qlog_state, log, QC_LOGS_ROLLED);
+		}
+		qlog_unlock_state();
+	} while (n > 0);
+}
+
+/* A log with a closed file that is not known to have an index, taken off the list. */
+static bool
+take_closed(Closed *closed)
+{
+	QcLog	   *log;
+
+	qlog_lock_state();
+	log = qc_log_listed(qlog_state, QC_LOGS_ROLLED);
+	if (log != NULL)
+	{
 		*closed = (Closed) {log->id, log->file, qlog_state->seq, *log};
+		qc_log_unlist(qlog_state, log, QC_LOGS_ROLLED);
 	}
-	LWLockRelease(&qlog_shared->state_lock);
-	return found;
+	qlog_unlock_state();
+	return log != NULL;
+}
+
+/* ... and put there again: not all of its files had their turn. */
+static void
+put_back(const Closed *closed)
+{
+	QcLog	   *log;
+
+	qlog_lock_state();
+	log = qc_log_by_id(qlog_state, closed->log);
+	if (log != NULL)
+		qc_log_list(qlog_state, log, QC_LOGS_ROLLED);
+	qlog_unlock_state();
 }
 
 /* Visitor: the smallest number among the names. */
@@ -161,13 +197,16 @@ qlog_upkeep_index(QlogWorker *worker)
 	uint64		file;
 
 	if (indexed == NULL)
+	{
 		make_indexed();
+		list_all();
+	}
 
 	/* Another reader's request may have had it made by now. */
 	file = take_request(&closed);
 	if (file != 0 && !qc_read_idx_right(qlog_files(), closed.log, file))
 		write_lacking(worker, &closed, file, true);
-	while (find_closed(&closed))
+	while (take_closed(&closed))
 	{
 		bool		seen;
 		Indexed    *known = hash_search(indexed, &closed.log, HASH_ENTER, &seen);
@@ -177,7 +216,10 @@ qlog_upkeep_index(QlogWorker *worker)
 		for (; known->file < closed.active; known->file++)
 		{
 			if (qlog_worker_shutdown() || qlog_monotonic() > end)
+			{
+				put_back(&closed);
 				return true;
+			}
 			write_lacking(worker, &closed, known->file,
 						  !qc_read_idx_usable(qlog_files(), closed.log, known->file));
 			drop_cached(closed.log, known->file, closed.seq);

@@ -27,6 +27,7 @@
 
 #define FINDINGS_MAX	64		/* of one file */
 #define LOST_MAX		4096	/* records of one place */
+#define LOGS_MAX		64		/* ids taken under one hold of the state lock */
 #define NAP_US			20000
 #define QUEUES_MAX		64		/* of a log, taken under one hold of the lock */
 #define MISSING_MAX		16		/* noted of one queue */
@@ -164,25 +165,18 @@ scrub_file(Scrub *scrub, uint64 log, uint64 file)
 		judge(scrub, &scrub->findings[i]);
 }
 
-/* The log with the lowest id from `from` on, and its active file; false = there is none. */
+/* The active file of a log; false = it is gone. */
 static bool
-next_log(uint64 from, uint64 *id, uint64 *active)
+active_file(uint64 id, uint64 *active)
 {
-	bool		found = false;
+	const QcLog *log;
 
-	*id = *active = 0;
 	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	for (const QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL;
-		 log = QC_AT(qlog_state, QcLog, log->next))
-	{
-		if (log->id < from || (found && log->id >= *id))
-			continue;
-		found = true;
-		*id = log->id;
+	log = qc_log_by_id(qlog_state, id);
+	if (log != NULL)
 		*active = log->file;
-	}
 	LWLockRelease(&qlog_shared->state_lock);
-	return found;
+	return log != NULL;
 }
 
 /* Queues of a log, from one id on; returns their number.  A log that is not shared is named after its queue. */
@@ -319,24 +313,31 @@ static void
 pass(Scrub *scrub)
 {
 	QlogWorker *worker = scrub->worker;
-	uint64		from = 0;
-	uint64		id = 0;
-	uint64		active = 0;
+	uint32_t	at = 0;
+	uint64_t	ids[LOGS_MAX];
+	uint32		n;
+	uint64		active;
 
 	qlog_worker_state(worker, "scrub");
 	qlog_worker_error(worker, NULL, NULL);
 	scrub->began = qlog_monotonic();
 	scrub->bytes = 0;
-	while (!qlog_worker_shutdown() && next_log(from, &id, &active))
+	do
 	{
-		MemoryContextReset(scrub->seen.context);
-		scrub->seen.cover = (QcCover) {0};
-		scrub->seen.missing = NULL;
-		scrub->seen.nmissing = scrub->seen.max_missing = 0;
-		scrub_log(scrub, id, active);
-		qlog_worker_interrupts();
-		from = id + 1;
-	}
+		LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+		n = qc_log_ids(qlog_state, &at, ids, LOGS_MAX);
+		LWLockRelease(&qlog_shared->state_lock);
+		for (uint32 i = 0; i < n && !qlog_worker_shutdown(); i++)
+		{
+			MemoryContextReset(scrub->seen.context);
+			scrub->seen.cover = (QcCover) {0};
+			scrub->seen.missing = NULL;
+			scrub->seen.nmissing = scrub->seen.max_missing = 0;
+			if (active_file(ids[i], &active))
+				scrub_log(scrub, ids[i], active);
+			qlog_worker_interrupts();
+		}
+	} while (n > 0 && !qlog_worker_shutdown());
 	MemoryContextReset(scrub->seen.context);
 	forget_gone();
 	worker->passes++;

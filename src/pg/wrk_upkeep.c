@@ -18,6 +18,7 @@
 #include "../core/qc_group.h"
 
 #define LOOK_US		50000		/* between looks at what logs are in use */
+#define LOOK_LOGS	200			/* looked at under one hold of the state lock */
 #define BUSY_LOOKS	3			/* looks in a row that have found a log grown */
 #define SWEEP_ROWS	1000		/* rows of dropped queues freed per hold of the state lock */
 
@@ -77,11 +78,68 @@ wants_room(const QcLog *log, QcExtend *extend)
 	return true;
 }
 
+/*
+ * Look at some of the logs that have been appended to; those that stand still leave the list.  true = one that wants room was
+ * found.  *left: how many have not had their turn yet.
+ */
+static bool
+look_at_grown(uint32 *left, QcExtend *extend)
+{
+	bool		found = false;
+
+	qlog_lock_state();
+	for (int i = 0; i < LOOK_LOGS && *left > 0 && !found; i++)
+	{
+		QcLog	   *log = qc_log_listed(qlog_state, QC_LOGS_GROWN);
+
+		if (log == NULL)
+			*left = 0;
+		else
+		{
+			(*left)--;
+			note_traffic(log);
+			qc_log_unlist(qlog_state, log, QC_LOGS_GROWN);
+			if (log->grown > 0)
+				qc_log_list(qlog_state, log, QC_LOGS_GROWN);
+			found = wants_room(log, extend);
+		}
+	}
+	qlog_unlock_state();
+	return found;
+}
+
+/* Does the log that has just got room want more? */
+static bool
+wants_more(uint64 id, QcExtend *extend)
+{
+	const QcLog *log;
+	bool		wants;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	log = qc_log_by_id(qlog_state, id);
+	wants = log != NULL && wants_room(log, extend);
+	LWLockRelease(&qlog_shared->state_lock);
+	return wants;
+}
+
+/* As many as there are logs on the list. */
+static uint32
+count_grown(void)
+{
+	uint32		n;
+
+	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
+	n = qlog_state->nlisted[QC_LOGS_GROWN];
+	LWLockRelease(&qlog_shared->state_lock);
+	return n;
+}
+
 bool
 qlog_upkeep_extend(QlogWorker *worker)
 {
 	static int64 next_look = 0;
-	bool		look = qlog_monotonic() >= next_look;
+	static uint32 left = 0;		/* of the present look */
+	static uint64 last = 0;		/* log that has got room */
 	QcExtend	extend;
 	QcError		err;
 	bool		found = false;
@@ -89,22 +147,23 @@ qlog_upkeep_extend(QlogWorker *worker)
 	/* What there is on the disk is for those who need it. */
 	if (qlog_disk_short() || qlog_preallocate == 0)
 		return false;
-	if (look)
-		next_look = qlog_monotonic() + LOOK_US;
-	LWLockAcquire(&qlog_shared->state_lock, LW_SHARED);
-	for (QcLog *log = QC_AT(qlog_state, QcLog, qlog_state->logs); log != NULL && (look || !found);
-		 log = QC_AT(qlog_state, QcLog, log->next))
+	found = last != 0 && wants_more(last, &extend);
+	last = 0;
+	if (!found && left == 0 && qlog_monotonic() >= next_look)
 	{
-		if (look)
-			note_traffic(log);
-		found = found || wants_room(log, &extend);
+		next_look = qlog_monotonic() + LOOK_US;
+		left = count_grown();
 	}
-	LWLockRelease(&qlog_shared->state_lock);
+	while (!found && left > 0)
+		found = look_at_grown(&left, &extend);
 	if (!found)
 		return false;
 	qc_error_clear(&err);
 	if (qlog_extend(&extend, false, &err) == QC_OK)
+	{
+		last = extend.log;
 		return true;
+	}
 
 	/* Whoever needs the room will try again and say so to its user. */
 	qlog_worker_error(worker, &err, "could not extend a log ahead of need");
