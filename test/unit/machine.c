@@ -184,6 +184,16 @@ add_needs(const Machine *m, QcPlan *plan)
 	}
 }
 
+/* There are no files: a log grows by saying so, the ring is written out by forgetting it. */
+static void
+make_room(Machine *m, QcLack lack, const QcExtend *extend)
+{
+	if (lack == QC_LACK_LOG)
+		qc_log_extended(m->st, extend, SEGMENT);
+	else
+		atomic_store(&m->ring->written, atomic_load(&m->ring->head));
+}
+
 QcOpen *
 machine_log(Machine *m, uint64_t xid, bool immediate, QcStatus *status)
 {
@@ -197,8 +207,12 @@ machine_log(Machine *m, uint64_t xid, bool immediate, QcStatus *status)
 						   take, m, &m->err);
 	plan.immediate = immediate;
 	add_needs(m, &plan);
-	if (result == QC_OK)
-		result = qc_plan_credit(m->st, m->ring, &plan, SEGMENT, &lack, &extend, &m->err);
+	while (result == QC_OK &&
+		   (result = qc_plan_credit(m->st, m->ring, &plan, SEGMENT, &lack, &extend, &m->err)) == QC_BUSY)
+	{
+		make_room(m, lack, &extend);
+		result = QC_OK;
+	}
 	if (result == QC_OK)
 	{
 		qc_plan_reserve(m->st, m->ring, &plan, SEGMENT, m->now, m->monotonic);

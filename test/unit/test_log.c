@@ -518,6 +518,75 @@ test_seal(void)
 	end();
 }
 
+static uint64_t
+first_listed(QcLogList list)
+{
+	const QcLog *log = qc_log_listed(st, list);
+
+	return log == NULL ? 0 : log->id;
+}
+
+/* Logs that have changed stand in lists, once; those that are removed in none. */
+static void
+test_lists(void)
+{
+	bool		waits;
+	bool		ready;
+
+	begin(93);
+	CHECK_U64(first_listed(QC_LOGS_GROWN), 0);
+	CHECK(promise(200, 100, SMALL));
+	(void) qc_log_place(st, the_log(), 100, SMALL);
+	(void) qc_log_place(st, the_log(), 100, SMALL);
+	CHECK_U64(first_listed(QC_LOGS_GROWN), 1);
+	CHECK_U64(st->nlisted[QC_LOGS_GROWN], 1);
+	CHECK_U64(first_listed(QC_LOGS_ROLLED), 0);
+	qc_log_unlist(st, the_log(), QC_LOGS_GROWN);
+	CHECK_U64(first_listed(QC_LOGS_GROWN), 0);
+
+	/* Closed because it is full, and early. */
+	CHECK(promise(SMALL, 60000, SMALL));
+	while (the_log()->file == 1)
+		(void) qc_log_place(st, the_log(), 60000, SMALL);
+	CHECK_U64(first_listed(QC_LOGS_ROLLED), 1);
+	qc_log_unlist(st, the_log(), QC_LOGS_ROLLED);
+	qc_log_uncredit(st, the_log(), the_log()->credit);
+	make_ahead(the_log()->last_file + 1, 70000);
+	CHECK(qc_log_seal(st, the_log(), SMALL));
+	CHECK_U64(first_listed(QC_LOGS_ROLLED), 1);
+
+	/*
+	 * Dropped ones go in their order, when the floor has passed them; one with a credit is passed
+	 * over.
+	 */
+	st->snapshot_seq = UINT64_MAX;
+	for (uint64_t id = 2; id <= 5; id++)
+	{
+		CHECK(qc_log_add(st, id, 1, QC_FILE_HEADER_SIZE, HAND_ALLOCATED, false) != NULL);
+		st->seq = id * 10;
+		qc_log_abandon(st, qc_log_by_id(st, id));
+	}
+	qc_log_removal(st, &waits, &ready);
+	CHECK(waits && !ready);
+	CHECK_U64(qc_log_remove_next(st), 0);
+	st->checkpoint_seq = 40;
+	qc_log_by_id(st, 2)->credit = 1;
+	qc_log_removal(st, &waits, &ready);
+	CHECK(waits && ready);
+	CHECK_U64(qc_log_remove_next(st), 3);
+	CHECK_U64(qc_log_remove_next(st), 4);
+	CHECK_U64(qc_log_remove_next(st), 0);
+	qc_log_by_id(st, 2)->credit = 0;
+	CHECK_U64(qc_log_remove_next(st), 2);
+	qc_log_list(st, qc_log_by_id(st, 5), QC_LOGS_GROWN);
+	st->checkpoint_seq = 50;
+	CHECK_U64(qc_log_remove_next(st), 5);
+	CHECK_U64(st->nlisted[QC_LOGS_GROWN] + st->nlisted[QC_LOGS_DROPPED], 1);
+	qc_log_removal(st, &waits, &ready);
+	CHECK(!waits && !ready);
+	end();
+}
+
 /* Every log once, in pieces, while others come and go. */
 static void
 test_ids(void)
@@ -558,6 +627,7 @@ main(void)
 	UNIT_RUN(test_creation_fails_anywhere);
 	UNIT_RUN(test_removal_cut_short);
 	UNIT_RUN(test_seal);
+	UNIT_RUN(test_lists);
 	UNIT_RUN(test_ids);
 	return unit_end();
 }
