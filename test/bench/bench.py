@@ -17,7 +17,8 @@ import time
 import curves
 import reclaim
 import retention
-from measure import REPS, RESULTS, SECS, WORK, array, compare, doc, fill, pgbench, psql, script
+import scale
+from measure import REPS, RESULTS, SECS, WORK, array, compare, doc, fill, pgbench, psql, restart, script
 
 
 def setup_peer():
@@ -173,37 +174,6 @@ def case_grid():
         psql("SELECT queue_drop('grid', true);")
 
 
-def restart():
-    """kill -9 of everything, start, first answer; seconds, and qlog's own part as the server log tells it."""
-    data = os.environ["PGDATA"]
-    with open(os.path.join(data, "postmaster.pid")) as f:
-        pid = int(f.readline())
-    children = [int(p) for p in subprocess.run(["pgrep", "-P", str(pid)], text=True,
-                                               stdout=subprocess.PIPE).stdout.split()]
-    begin = time.time()
-    for p in [pid] + children:
-        subprocess.run(["kill", "-9", str(p)], stderr=subprocess.DEVNULL)
-    time.sleep(0.5)
-    os.unlink(os.path.join(data, "postmaster.pid"))
-
-    # The lock of the socket may name a zombie, which would pass for a running server.
-    for name in os.listdir(os.environ["PGHOST"]):
-        if name.startswith(".s.PGSQL."):
-            os.unlink(os.path.join(os.environ["PGHOST"], name))
-    down = time.time() - begin
-    begin = time.time()
-    subprocess.run(["pg_ctl", "-D", data, "-l", os.path.join(data, "..", "server.log"), "-w", "-t", "120", "start"],
-                   check=True, stdout=subprocess.DEVNULL)
-    psql("SELECT count(*) FROM qlog_stat_queues")
-    psql("SELECT queue_push('bench', '{}')")
-    up = time.time() - begin
-    own = None
-    for line in open(os.path.join(data, "..", "server.log"), errors="replace"):
-        if "qlog: ready" in line:
-            own = line.strip().split("qlog: ready", 1)[1]
-    return down, up, own
-
-
 def case_restart():
     """restart after kill -9 with 1,000,000 waiting messages"""
     psql("SELECT queue_drop('bench_pop', true); SELECT queue_create('bench_pop');")
@@ -282,7 +252,8 @@ def case_wait():
 
 CASES = {"push": case_push, "batch": case_batch, "pop": case_pop, "joint": case_joint, "curves": curves.case_curves,
          "restart": case_restart, "grid": case_grid, "wait": case_wait,
-         "reclaim": reclaim.case_reclaim, "retention": retention.case_retention}
+         "reclaim": reclaim.case_reclaim, "retention": retention.case_retention,
+         "idle": scale.case_idle, "history": scale.case_history}
 
 
 def main():

@@ -4,6 +4,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 SECS = float(os.environ.get("SECS", "3"))
 REPS = int(os.environ.get("REPS", "5"))
@@ -78,3 +79,43 @@ def fill(queue, total, parts=0, step=20000):
             parts, first, first + n - 1)
         psql("SELECT count(*) FROM queue_push_batch('%s', (SELECT array_agg('%s'::text) FROM generate_series(1, %d))%s);" % (
             queue, doc(1), n, where))
+
+
+def kill_all():
+    """kill -9 of the whole server."""
+    data = os.environ["PGDATA"]
+    with open(os.path.join(data, "postmaster.pid")) as f:
+        pid = int(f.readline())
+    children = [int(p) for p in subprocess.run(["pgrep", "-P", str(pid)], text=True,
+                                               stdout=subprocess.PIPE).stdout.split()]
+    for p in [pid] + children:
+        subprocess.run(["kill", "-9", str(p)], stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    os.unlink(os.path.join(data, "postmaster.pid"))
+
+    # The lock of the socket may name a zombie, which would pass for a running server.
+    for name in os.listdir(os.environ["PGHOST"]):
+        if name.startswith(".s.PGSQL."):
+            os.unlink(os.path.join(os.environ["PGHOST"], name))
+
+
+def restart(how="kill"):
+    """Stop or kill -9, start, first answer; seconds of both, and qlog's own part as the server log tells it."""
+    data = os.environ["PGDATA"]
+    begin = time.time()
+    if how == "kill":
+        kill_all()
+    else:
+        subprocess.run(["pg_ctl", "-D", data, "-w", "-t", "300", "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL)
+    down = time.time() - begin
+    begin = time.time()
+    subprocess.run(["pg_ctl", "-D", data, "-l", os.path.join(data, "..", "server.log"), "-w", "-t", "120", "start"],
+                   check=True, stdout=subprocess.DEVNULL)
+    psql("SELECT count(*) FROM qlog_stat_queues")
+    psql("SELECT queue_push('bench', '{}')")
+    up = time.time() - begin
+    own = None
+    for line in open(os.path.join(data, "..", "server.log"), errors="replace"):
+        if "qlog: ready" in line:
+            own = line.strip().split("qlog: ready", 1)[1]
+    return down, up, own
