@@ -39,6 +39,22 @@ store_exists(void)
 	return true;
 }
 
+/* The directory of the store may be missing too: a start died between the two steps of put_store_aside(), or somebody removed it. */
+static QcStatus
+make_store_directory(const char *path, QcError *err)
+{
+	const QcIo *io = qlog_io();
+	struct stat st;
+	int			rc;
+
+	if (stat(path, &st) == 0 || errno != ENOENT)
+		return QC_OK;
+	rc = io->make_directory(io->context, "store");
+	if (rc == 0)
+		rc = io->sync_directory(io->context, "");
+	return rc == 0 ? QC_OK : qc_error_sys(err, rc, "store", "could not make the directory of the checkpoint");
+}
+
 /* Put the checkpoint, if there is one, aside as "store.<why>.<now>". */
 static QcStatus
 put_store_aside(const char *why, QcError *err)
@@ -51,6 +67,7 @@ put_store_aside(const char *why, QcError *err)
 		return QC_OK;
 	snprintf(aside, sizeof(aside), "store.%s." UINT64_FORMAT, why, (uint64) qlog_now());
 	rc = io->rename(io->context, "store", aside);
+	QLOG_STOP("load-while-aside");
 	if (rc == 0)
 		rc = io->make_directory(io->context, "store");
 	if (rc == 0)
@@ -74,6 +91,9 @@ open_store(QlogLoad *load, QcError *err)
 	QcStatus	status;
 
 	qlog_store_path(path);
+	status = make_store_directory(path, err);
+	if (status != QC_OK)
+		return status;
 	do
 		status = qs_open(path, (uint64) qlog_checkpoint_max_size * 1024 * 1024, true, false,
 						 &load->store, err);

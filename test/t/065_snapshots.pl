@@ -102,7 +102,8 @@ my @ways = (
 	[ 'empty', sub { truncate $store, 0 or die $! } ],
 	[ 'damaged in its pages', sub { QlogNode::patch($store, 8192 + 97 * $_, 'x') foreach 0 .. (-s $store) / 97 - 100 } ],
 	[ 'gone', sub { unlink $store or die $! } ],
-	[ 'gone with its directory\'s lock', sub { unlink $store, "$dir/store/lock.mdb" or die $! } ]);
+	[ 'gone with its directory\'s lock', sub { unlink $store, "$dir/store/lock.mdb" or die $! } ],
+	[ 'gone with its directory', sub { unlink $store, glob("$dir/store/*"); rmdir "$dir/store" or die $! } ]);
 
 foreach my $way (@ways)
 {
@@ -163,7 +164,7 @@ foreach my $point (qw(snapshot-before-sync snapshot-before-publish snapshot-afte
 	is(scalar(snapshots()), 2, "killed at $point: the next one leaves two");
 	ok(!glob("$dir/snapshots/*.tmp"), "killed at $point: and no leftover");
 }
-foreach my $point (qw(load-after-aside load-before-fill))
+foreach my $point (qw(load-while-aside load-after-aside load-before-fill))
 {
 	$state = state_of();
 	killed_at($point, sub { $node->stop; QlogNode::patch($store, 0, 'x' x 8192); $node->start; return });
