@@ -66,16 +66,22 @@ qc_reclaim_seal(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcE
 	seen->seal_deaths = view->deaths;
 	if (gain < r->gain)
 		return QC_OK;
+
+	/*
+	 * Without room for the next file, or with credits outstanding that need the rest of this one,
+	 * it is tried again.
+	 */
 	status = make_next(r, view, err);
 	if (status != QC_OK)
+	{
+		seen->seal_deaths = view->deaths - 1;
 		return status;
+	}
 	qc_reclaim_lock(r);
 	log = qc_log_by_id(r->st, view->log);
 	if (log != NULL && log->file == view->active)
 		sealed = qc_log_seal(r->st, log, r->segment_size);
 	qc_reclaim_unlock(r);
-
-	/* With credits outstanding that need the rest of the file it is tried again. */
 	if (!sealed)
 		seen->seal_deaths = view->deaths - 1;
 	pass->report->sealed += sealed;

@@ -41,6 +41,7 @@ typedef struct Taken
 	uint64		size;
 	uint64		log_bytes;		/* of the counter, then */
 	bool		failed;
+	uint32		failed_asked;	/* snapshots_asked when it failed */
 } Taken;
 
 static Taken last;
@@ -168,8 +169,11 @@ due_in(void)
 int64
 qlog_snapshot_due_in(void)
 {
-	if (pg_atomic_read_u32(&qlog_shared->snapshots_asked) !=
-		pg_atomic_read_u32(&qlog_shared->snapshots_done))
+	uint32		asked = pg_atomic_read_u32(&qlog_shared->snapshots_asked);
+
+	/* Who asked before a failure has been told of it, and what fails is not tried without a pause. */
+	if (asked != pg_atomic_read_u32(&qlog_shared->snapshots_done) &&
+		(!last.failed || asked != last.failed_asked))
 		return 0;
 	look_around();
 	return due_in();
@@ -290,6 +294,7 @@ qlog_snapshot_take(QlogWorker *worker, QsStore *store)
 		/* while a base backup runs, or after a failure: again in a while */
 		last.at = qlog_monotonic();
 		last.failed = true;
+		last.failed_asked = asked;
 
 		if (status != QC_BUSY)
 			qlog_checkpoint_failed(worker, &err, "could not take a snapshot");

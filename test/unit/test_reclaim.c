@@ -423,6 +423,29 @@ test_seal_credit(void)
 	reclaiming_end();
 }
 
+/* The disk is so full that the next file cannot be made: it is tried again, though nothing more dies in the log. */
+static void
+test_seal_without_room(void)
+{
+	reclaiming_begin();
+	CHECK_U64(reclaiming_pass(), QC_OK);
+	rec.r.seal_us = 1;
+	rec.r.segment_size = 16384;
+	rec.r.gain = 1000;
+	rec.monotonic += 1;
+	for (uint64_t i = 1; i <= 8; i++)
+		sim_disk_fail(hand.disk, SIM_OP_CREATE, i, ENOSPC);
+	CHECK_U64(reclaiming_pass(), QC_OK);
+	CHECK_U64(rec.report.sealed, 0);
+	CHECK_U64(qc_log_by_id(run.st, 1)->file, 5);
+	sim_disk_heal(hand.disk);
+	CHECK_U64(reclaiming_pass(), QC_OK);
+	CHECK_U64(qc_log_by_id(run.st, 0)->file, 4);
+	CHECK_U64(qc_log_by_id(run.st, 1)->file, 6);
+	reclaiming_expect_messages();
+	reclaiming_end();
+}
+
 /* ---- crashes ---- */
 
 /* A pass during which the power fails at a step of the disk; what comes up then. */
@@ -555,6 +578,7 @@ main(void)
 	UNIT_RUN(test_stopped);
 	UNIT_RUN(test_seal);
 	UNIT_RUN(test_seal_credit);
+	UNIT_RUN(test_seal_without_room);
 	UNIT_RUN(test_power_fails);
 	UNIT_RUN(test_call_fails);
 	UNIT_RUN(test_missing);
