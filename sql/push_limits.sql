@@ -64,7 +64,7 @@ SELECT queue, ready FROM depth WHERE queue = 'wide';
 DO $$
 BEGIN
 	PERFORM queue_push('wide', '7', i::text) FROM generate_series(1, 20) AS i;
-	FOR n IN 1..2000 LOOP
+	FOR n IN 1..1000 LOOP
 		BEGIN
 			PERFORM queue_push('wide', '7', ((n * 10 + i) % 4000)::text) FROM generate_series(1, 10) AS i;
 			RAISE EXCEPTION 'undo';

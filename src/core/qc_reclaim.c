@@ -162,6 +162,10 @@ look_checked(QcReclaimPass *pass, uint64_t log, uint64_t file, QcError *err)
 	if (status != QC_OK || (pass->look.checked && pass->look.size == pass->look.length))
 		return status;
 	status = qc_read_build_idx(pass->r->cache->files, log, file, err);
+
+	/* Another process may have made it at the same moment; that one does. */
+	if (status != QC_OK && qc_read_idx_right(pass->r->cache->files, log, file))
+		status = QC_OK;
 	if (status == QC_OK)
 		status = qc_look_at(&pass->look, log, file, pass->now, err);
 	if (status == QC_OK && !pass->look.checked)

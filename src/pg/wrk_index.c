@@ -151,9 +151,14 @@ write_lacking(QlogWorker *worker, const Closed *closed, uint64 file, bool index)
 	if (lacks_hashes(closed, file))
 		what |= QC_BUILD_HASHES;
 	qc_error_clear(&err);
-	if (what != 0 &&
-		(!qlog_write_noerror(closed->seq, &err) ||
-		 qc_read_build(qlog_files(), closed->log, file, what, &err) != QC_OK) && err.code != QC_MISSING)
+	if (what == 0 || (qlog_write_noerror(closed->seq, &err) &&
+					  qc_read_build(qlog_files(), closed->log, file, what, &err) == QC_OK))
+		return;
+
+	/* Reclaim may have made the index at the same moment: each takes the other's for its own. */
+	if (index && qc_read_idx_right(qlog_files(), closed->log, file))
+		write_lacking(worker, closed, file, false);
+	else if (err.code != QC_MISSING)
 		qlog_worker_error(worker, &err, "could not index a closed log file");
 }
 
