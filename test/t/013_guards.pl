@@ -48,12 +48,12 @@ sub stop_at
 # through, and so does a message alone, whose commit is a sync.
 sub freeze_without_locks
 {
-	my ($name) = @_;
+	my (@names) = @_;
 	my $probe = '';
 
 	until ($probe =~ /through/)
 	{
-		$node->freeze($name);
+		$node->freeze($_) foreach @names;
 		my $run = IPC::Run::start(
 			[
 				'psql', '-XAtq', '-d', $node->connstr('postgres'),
@@ -131,7 +131,7 @@ $node->sql('select pg_reload_conf()');
 {
 	my $mark = -s $node->logfile;
 
-	freeze_without_locks('walwriter');
+	freeze_without_locks('walwriter', 'qlog checkpointer');
 	stop_at('guard-after-barrier');
 	$number++;
 	$node->sql("set qlog.debug_stop = ''; set synchronous_commit = off; begin; insert into t values ($number); select queue_push('q', '{\"n\": $number}'); commit");
