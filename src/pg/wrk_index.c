@@ -171,8 +171,13 @@ drop_cached(uint64 log, uint64 file, uint64 seq)
 	if (!qlog_drop_page_cache)
 		return;
 	qlog_flush(seq);
-	if (qc_files_get(qlog_files(), log, file, false, &handle, NULL) == QC_OK)
-		qlog_io_drop_handle(handle);
+
+	/* Pages that somebody uses at this moment stay: the file before it is asked for once more. */
+	for (uint64 which = file; which > 0 && which + 1 >= file; which--)
+	{
+		if (qc_files_get(qlog_files(), log, which, false, &handle, NULL) == QC_OK)
+			qlog_io_drop_handle(handle);
+	}
 }
 
 /* What readers asked for: the file, 0 = nothing. */

@@ -126,9 +126,11 @@ SKIP:
 	my $log = log_of('dropped');
 	my @dropped;
 	$node->wait_until(sub { @dropped = grep { -e s/qlog$/qidx/r } files($log) }, 'an index of a closed file');
-	$node->wait_until(sub { $cached->(@dropped) == 0 }, 'closed files to leave the cache');
+
+	# The system may keep what it is busy with, until the next file is closed.
+	$node->wait_until(sub { push_many('dropped', 12, 100_000); $cached->(@dropped) == 0 }, 'closed files to leave the cache');
 	pass('closed files leave the cache');
-	is($node->sql(q{select count(*) from queue_peek('dropped', batch => 1000)}), '40', 'and are read again');
+	is($node->sql(q{select count(*) >= 52 from queue_peek('dropped', batch => 1000)}), 't', 'and are read again');
 	set('qlog.drop_page_cache = off');
 }
 
