@@ -391,6 +391,15 @@ overwrite(QcFiles *files, const QcFinding *finding, const char *path, uint8_t *b
 	return rc == 0 ? QC_OK : qc_error_sys(err, rc, path, "could not mend log file");
 }
 
+bool
+qc_verify_mendable(const QcFinding *finding)
+{
+	if (finding->bytes == 0 || (finding->seq == 0 && finding->next_seq == 0))
+		return false;
+	return finding->position == 0 ||
+		(finding->bytes >= QC_RECORD_HEADER_SIZE && finding->bytes <= QC_RECORD_LEN_MAX);
+}
+
 QcStatus
 qc_verify_mend(QcFiles *files, const QcFinding *finding, int64_t now, QcError *err)
 {
@@ -400,8 +409,7 @@ qc_verify_mend(QcFiles *files, const QcFinding *finding, int64_t now, QcError *e
 	QcStatus	status;
 
 	qc_path_file(path, files->layout, finding->log, finding->file, "qlog");
-	if ((finding->seq == 0 && finding->next_seq == 0) ||
-		(finding->position != 0 && (len < QC_RECORD_HEADER_SIZE || len > QC_RECORD_LEN_MAX)))
+	if (!qc_verify_mendable(finding))
 		return qc_error_at(err, QC_INVALID, path, finding->position, "place cannot be mended");
 	bytes = malloc(len);
 	if (bytes == NULL)

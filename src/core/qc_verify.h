@@ -63,9 +63,12 @@ typedef void (*QcLostVisitor) (void *context, uint64_t partition, uint64_t first
 extern QcStatus qc_verify_lost(QcFiles *files, uint64_t log, uint64_t file, uint64_t position,
 							   uint64_t bytes, QcLostVisitor visit, void *context, QcError *err);
 
+/* Is there room for what takes the place of these bytes, and is it known what seq it has?	What stands behind a cut has neither. */
+extern bool qc_verify_mendable(const QcFinding *finding);
+
 /*
  * Mend a damaged place so that the records behind it are reached: its bytes are kept in "<file>.bad.<position>", durably, then
- * a pad record (or the header that belongs there) takes their place.  QC_INVALID: too short for one; nothing is changed.	 May
+ * a pad record (or the header that belongs there) takes their place.  QC_INVALID: it is not mendable; nothing is changed.	 May
  * be repeated after a crash.  No start may need an entry that stood there (qc_start_floor).
  */
 extern QcStatus qc_verify_mend(QcFiles *files, const QcFinding *finding, int64_t now, QcError *err);

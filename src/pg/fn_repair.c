@@ -217,7 +217,7 @@ mend(const Repair *repair, const QcFinding *finding)
 	QcStatus	status = QC_INVALID;
 
 	qc_error_clear(&err);
-	if (finding->bytes > 0 && is_there(repair, finding))
+	if (qc_verify_mendable(finding) && is_there(repair, finding))
 		status = qc_verify_mend(qlog_files(), finding, qlog_now(), &err);
 	if (status != QC_OK && status != QC_INVALID)
 		qlog_report(ERROR, &err, "could not repair a log file");
@@ -296,7 +296,12 @@ qlog_repair(PG_FUNCTION_ARGS)
 	else
 	{
 		for (uint32 i = 0; i < repair.verify.nfindings; i++)
-			put_place(&repair, &repair.verify.findings[i], "bytes would be kept beside, the place mended");
+		{
+			const QcFinding *finding = &repair.verify.findings[i];
+
+			put_place(&repair, finding, qc_verify_mendable(finding) ?
+					  "bytes would be kept beside, the place mended" : "would be left as it is");
+		}
 	}
 	for (uint32 i = 0; i < repair.verify.nmissing; i++)
 		put_missing(&repair, &repair.verify.missing[i]);

@@ -278,4 +278,26 @@ foreach my $how ('kill9_everything', 'stop')
 }
 is($late->sql(q{select count(*) from queue_pop('f', 10)}), '4', 'above the mark: the other queue has all of it');
 $late->stop;
+
+# Closed files that end too early: nothing tells what to put where the rest stood. A dry run says the same as what is done then.
+my $cut = QlogNode->started('cut', conf => [ "qlog.segment_size = '1MB'", 'qlog.compression_level = 0' ]);
+$cut->sql(q{select queue_create('c')});
+$cut->sql(q{select queue_push('c', to_json(i || repeat('c', 3000))::text) from generate_series(1, 300) i}) foreach 1 .. 4;
+foreach my $where ([ 2, 50000 ], [ 3, 10 ])
+{
+	my ($number, $size) = @$where;
+
+	$cut->sql('select qlog_checkpoint(true)');
+	$cut->stop;
+	truncate sprintf('%s/qlog/q1/r%08d.qlog', $cut->qlog_dir, $number), $size or die $!;
+	$cut->start;
+	my $would = $cut->sql(q{select * from qlog_repair('c')});
+	my $was = $cut->sql(q{select * from qlog_repair('c', false)});
+
+	like($would, qr/would be left as it is/, "cut to $size bytes: dry run");
+	$would =~ s/cannot be read: would be given up/could not be read: given up/g;
+	$would =~ s/would be left/left/g;
+	is($was, $would, "cut to $size bytes: as it is done");
+}
+$cut->stop;
 done_testing();

@@ -319,7 +319,10 @@ test_mend(void)
 	verify(1, 0);
 	CHECK_U64(nfindings, 2);
 	for (uint32_t i = 0; i < 2; i++)
+	{
+		CHECK(qc_verify_mendable(&findings[i]));
 		CHECK_U64(qc_verify_mend(&hand.files, &findings[i], 77, &err), QC_OK);
+	}
 	check_kept(places[3], bytes, len);
 	verify(1, 0);
 	CHECK_U64(nfindings, 0);
@@ -339,6 +342,7 @@ test_mend(void)
 	/* too short for a pad */
 	findings[0].position = places[5];
 	findings[0].bytes = QC_RECORD_HEADER_SIZE - 1;
+	CHECK(!qc_verify_mendable(&findings[0]));
 	CHECK_U64(qc_verify_mend(&hand.files, &findings[0], 77, &err), QC_INVALID);
 	end();
 }
