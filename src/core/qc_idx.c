@@ -144,7 +144,7 @@ qc_idx_check(const uint8_t *buf, size_t len, uint64_t file_id, uint64_t log_leng
 	return QC_OK;
 }
 
-/* Does the entry begin at or before the position? */
+/* Does the cell begin at or before the position? */
 static bool
 begins_before(const uint8_t *at, uint64_t partition, uint64_t position)
 {
@@ -155,7 +155,8 @@ begins_before(const uint8_t *at, uint64_t partition, uint64_t position)
 }
 
 uint32_t
-qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position)
+qc_cells_begun(const uint8_t *cells, size_t size, uint32_t count, uint64_t partition,
+			   uint64_t position)
 {
 	uint32_t	low = 0;
 	uint32_t	high = count;
@@ -164,7 +165,7 @@ qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_
 	{
 		uint32_t	middle = low + (high - low) / 2;
 
-		if (begins_before(entries + (size_t) middle * QC_IDX_ENTRY_SIZE, partition, position))
+		if (begins_before(cells + (size_t) middle * size, partition, position))
 			low = middle + 1;
 		else
 			high = middle;
@@ -173,25 +174,31 @@ qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_
 }
 
 QcIdxSide
-qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
-			QcIdxEntry *found)
+qc_cells_seek(const uint8_t *cells, size_t size, uint32_t count, uint64_t partition,
+			  uint64_t position, uint32_t *found)
 {
-	uint32_t	low = qc_idx_begun(entries, count, partition, position);
-	bool		before;
-	bool		behind;
+	uint32_t	low = qc_cells_begun(cells, size, count, partition, position);
+	bool		before = low > 0 && qc_load_u64(cells + (size_t) (low - 1) * size) == partition;
+	bool		behind = low < count && qc_load_u64(cells + (size_t) low * size) == partition;
 
-	before = low > 0 &&
-		qc_load_u64(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE) == partition;
-	behind = low < count && qc_load_u64(entries + (size_t) low * QC_IDX_ENTRY_SIZE) == partition;
-	if (before)
-	{
-		qc_idx_entry_decode(entries + (size_t) (low - 1) * QC_IDX_ENTRY_SIZE, found);
-		if (position < found->end)
-			return QC_IDX_HERE;
-	}
+	*found = before ? low - 1 : 0;
+	if (before && position < qc_load_u64(cells + (size_t) *found * size + 16))
+		return QC_IDX_HERE;
 	if (before)
 		return behind ? QC_IDX_GAP : QC_IDX_LATER;
 	return behind ? QC_IDX_EARLIER : QC_IDX_NOWHERE;
+}
+
+QcIdxSide
+qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition, uint64_t position,
+			QcIdxEntry *found)
+{
+	uint32_t	at;
+	QcIdxSide	side = qc_cells_seek(entries, QC_IDX_ENTRY_SIZE, count, partition, position, &at);
+
+	if (side == QC_IDX_HERE)
+		qc_idx_entry_decode(entries + (size_t) at * QC_IDX_ENTRY_SIZE, found);
+	return side;
 }
 
 bool

@@ -145,6 +145,7 @@ qc_index_find(QcState *st, QcPartition *partition, uint64_t position, QcRef *hin
 		const QcLog *log = QC_AT(st, QcLog, queue->log);
 
 		location->last_file = log == NULL ? 0 : log->index_file;
+		location->first_file = log == NULL ? 0 : log->first_file;
 		*hint = 0;
 		return false;
 	}

@@ -35,6 +35,7 @@ typedef struct QcLocation
 	uint64_t	first;
 	uint64_t	last_file;		/* file = 0: the record is in no file newer than this one; 0 = not
 								 * known */
+	uint64_t	first_file;		/* file = 0: the log has no older one; 0 = not known */
 } QcLocation;
 
 /* Add a record out of promised entries (or false when none was promised and the budget is full). */

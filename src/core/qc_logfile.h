@@ -98,9 +98,14 @@ typedef enum QcIdxSide
 	QC_IDX_GAP					/* between, and no record holds it */
 } QcIdxSide;
 
-/* Number of entries that begin at or before the position of the partition, by binary search. */
-extern uint32_t qc_idx_begun(const uint8_t *entries, uint32_t count, uint64_t partition,
-							 uint64_t position);
+/*
+ * Binary search in sorted cells of any size that begin with u64 partition, u64 first, u64 end: how many begin at or before the
+ * position of the partition; and where it is as seen from them, *found the one that holds it when it is here.
+ */
+extern uint32_t qc_cells_begun(const uint8_t *cells, size_t size, uint32_t count,
+							   uint64_t partition, uint64_t position);
+extern QcIdxSide qc_cells_seek(const uint8_t *cells, size_t size, uint32_t count,
+							   uint64_t partition, uint64_t position, uint32_t *found);
 
 /* By binary search over the entries (checked before); *found is set when it is here. */
 extern QcIdxSide qc_idx_seek(const uint8_t *entries, uint32_t count, uint64_t partition,

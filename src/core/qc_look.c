@@ -125,7 +125,7 @@ find_asked(const QcLook *look, const QcHashesRecord *record, uint32_t *i)
 {
 	QcIdxEntry	entry;
 
-	*i = qc_idx_begun(entry_at(look, 0), look->index->count, record->partition, record->first);
+	*i = qc_cells_begun(entry_at(look, 0), QC_IDX_ENTRY_SIZE, look->index->count, record->partition, record->first);
 	if (*i == 0 || look->answers[--*i] != QC_LIVE_ASK)
 		return false;
 	qc_idx_entry_decode(entry_at(look, *i), &entry);

@@ -60,6 +60,7 @@ typedef struct QcReadCache
 								 * missing or wrong, if it is closed; for the caller to note and to
 								 * reset */
 	uint64_t	lacking_file;	/* 0 = none */
+	bool		lacking_dirx;	/* not its .qidx but a directory over it (qc_dirx.h) */
 } QcReadCache;
 
 extern void qc_read_init(QcReadCache *cache, QcFiles *files, QcAlloc alloc,
@@ -84,7 +85,7 @@ extern QcStatus qc_read_message(QcReadCache *cache, const QcLocation *location, 
  * Find a record that the memory index does not hold: .qidx of closed files (rebuilt in memory from the log file
  * when missing or wrong), header hops in the newest one.  It is in no file below from_file (0 = oldest), and most
  * likely in from_file, the next one, or one up to last_file (0 = newest): files are asked by halves, as positions of
- * a partition ascend, and all of them from from_file on only when that finds nothing.	The record is not checked:
+ * a partition ascend (with last_file by directories first, qc_dirx.h), and all of them from from_file on only when that finds nothing.	The record is not checked:
  * qc_read_message does that.  QC_NOTFOUND when no record holds the position; QC_DAMAGED when none was found but
  * headers could not be followed to the end of a file.
  */

@@ -498,6 +498,7 @@ qc_read_refresh(QcReadCache *cache, QcReadIndex *index, uint64_t log, uint64_t f
 		{
 			cache->lacking_log = log;
 			cache->lacking_file = file;
+			cache->lacking_dirx = false;
 		}
 	}
 	return status;

@@ -2,9 +2,10 @@
  * qc_read_locate.c
  *		Finding the record of a position in files that the memory index does not cover, and walking over files.
  *
- * Positions of a partition ascend over the files of its log, so the file is looked for by halves: each one that is asked
+ * Directories (qc_dirx.h) say which closed file holds a position, a few for thousands of files.	Where they are lacking the files are
+ * asked: positions of a partition ascend over the files of its log, so the file is looked for by halves: each one that is asked
  * tells whether the position lies in it, in an earlier or in a later one, or that it has nothing of the partition, and
- * then its neighbour is asked.	 Asking costs a few short reads where a .qidx is.	What an unchecked .qidx says may be wrong: a
+ * then its neighbour is asked.	 Asking costs a few short reads where a .qidx is.	What unchecked ones say may be wrong: a
  * record that is found is looked at, and when none is found all files are searched with indexes that are right.
  */
 #include "qc_read_int.h"
@@ -13,6 +14,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+
+#include "qc_dirx.h"
 
 static QcStatus
 no_memory(QcError *err)
@@ -230,6 +233,122 @@ search_list(Search *s, const FileList *list, uint64_t last_file, QcIdxSide *side
 	return search_files(s, files, low, high, side, err);
 }
 
+/* ---- asking directories ---- */
+
+#define MISSES_MAX	64			/* directories that are not there, before all is listed */
+#define SINGLES_MAX	16			/* files without directory */
+
+/* A search through the directories of files [from, last]. */
+typedef struct Cover
+{
+	Search	   *s;
+	uint64_t	from;
+	uint64_t	last;
+	uint32_t	answers;
+	uint32_t	misses;
+	uint32_t	nsingles;
+	uint64_t	singles[SINGLES_MAX];	/* files to be asked themselves */
+	bool		scattered;		/* too much is missing */
+} Cover;
+
+/* The files of a directory that is not there. */
+static void
+note_singles(Cover *cover, const QcDirx *dirx)
+{
+	for (uint64_t file = dirx->first; file <= dirx->last; file++)
+	{
+		if (file < cover->from || file > cover->last)
+			continue;
+		if (cover->nsingles == SINGLES_MAX)
+			cover->scattered = true;
+		else
+			cover->singles[cover->nsingles++] = file;
+	}
+}
+
+/* Ask a directory, or what is below it; *file: as qc_dirx_ask. */
+static QcDirxAnswer
+ask_dirx(Cover *cover, uint32_t level, uint64_t first, uint64_t *file)
+{
+	QcDirx		dirx = qc_dirx_of(level, first);
+	QcDirxAnswer answer;
+	uint64_t	each = (dirx.last - dirx.first + 1) / QC_DIRX_FAN;
+
+	if (dirx.last < cover->from || dirx.first > cover->last)
+		return QC_DIRX_ELSEWHERE;
+	answer = qc_dirx_ask(cover->s->cache->files, cover->s->log, &dirx, cover->s->partition,
+						 cover->s->position, file);
+	cover->answers += answer != QC_DIRX_NONE;
+	if (answer != QC_DIRX_NONE)
+		return answer;
+	if (level == 1)
+		note_singles(cover, &dirx);
+	if (++cover->misses > MISSES_MAX)
+		cover->scattered = true;
+	for (uint64_t at = dirx.first; level > 1 && at <= dirx.last; at += each)
+	{
+		if (cover->scattered)
+			return QC_DIRX_EARLIER;
+		answer = ask_dirx(cover, level - 1, at, file);
+		if (answer != QC_DIRX_ELSEWHERE)
+			return answer;
+	}
+	return QC_DIRX_ELSEWHERE;
+}
+
+/* Files of before are asked first when this process has just been there. */
+static bool
+was_there(const QcReadCache *cache, uint64_t log, uint64_t file)
+{
+	if (file == 0)
+		return false;
+	if (cache->asked_log == log && cache->asked_file == file)
+		return true;
+	for (int i = 0; i < QC_READ_INDEXES; i++)
+		if (cache->indexes[i].file == file && cache->indexes[i].log == log)
+			return true;
+	return false;
+}
+
+/*
+ * Look into files [from, last] by their directories, the newest ones, which have none, by themselves.  *side = QC_IDX_HERE when it was
+ * found; otherwise it may be there all the same, and *sure says whether a directory is wrong then.
+ */
+static QcStatus
+search_cover(Search *s, uint64_t from, uint64_t last, QcIdxSide *side, bool *sure, QcError *err)
+{
+	Cover		cover = {.s = s, .from = from == 0 ? 1 : from, .last = last};
+	uint32_t	level = 1;
+	uint64_t	file = 0;
+	QcStatus	status = QC_OK;
+
+	*side = QC_IDX_LATER;
+	for (uint64_t near = from; was_there(s->cache, s->log, from) && near < from + 2 && near <= last; near++)
+	{
+		status = ask(s, near, side, err);
+		if (status != QC_OK || *side == QC_IDX_HERE)
+			return status;
+	}
+	*side = QC_IDX_NOWHERE;
+	while (level < QC_DIRX_LEVELS && qc_dirx_of(level, 1).last < last)
+		level++;
+	if (ask_dirx(&cover, level, 1, &file) == QC_DIRX_HERE)
+	{
+		status = ask(s, file, side, err);
+		if (status != QC_OK || *side == QC_IDX_HERE)
+			return status;
+	}
+	*sure = cover.answers > 0 && !cover.scattered;
+	*side = QC_IDX_NOWHERE;
+	for (uint32_t i = 0; i < cover.nsingles && !cover.scattered; i++)
+	{
+		status = ask(s, cover.singles[i], side, err);
+		if (status != QC_OK || *side == QC_IDX_HERE || *side == QC_IDX_EARLIER)
+			return status;
+	}
+	return QC_OK;
+}
+
 /* ---- looking into one file after the other ---- */
 
 /* Every file, each with an index that is right: the answer when a search has found nothing. */
@@ -276,14 +395,27 @@ qc_read_locate(QcReadCache *cache, uint64_t log, uint64_t partition, uint64_t po
 	Search		s = {.cache = cache, .log = log, .partition = partition, .position = position};
 	FileList	list = {cache, from_file, 0, false};
 	bool		known = known_in(&s, from_file);
-	QcIdxSide	side;
-	QcStatus	status = known ? QC_OK : list_files(&list, log, err);
+	QcIdxSide	side = known ? QC_IDX_HERE : QC_IDX_NOWHERE;
+	bool		sure = false;
+	QcStatus	status = QC_OK;
 
-	if (status == QC_OK && !known)
+	if (!known && last_file != 0)
+		status = search_cover(&s, from_file, last_file, &side, &sure, err);
+	if (status == QC_OK && side != QC_IDX_HERE)
 	{
-		status = search_list(&s, &list, last_file, &side, err);
+		status = list_files(&list, log, err);
+		if (status == QC_OK)
+			status = search_list(&s, &list, last_file, &side, err);
 		if (status == QC_OK && side != QC_IDX_HERE)
 			status = search_all(&s, &list, err);
+
+		/* A directory of this file is wrong. */
+		if (status == QC_OK && sure && cache->lacking_file == 0)
+		{
+			cache->lacking_log = log;
+			cache->lacking_file = s.file;
+			cache->lacking_dirx = true;
+		}
 	}
 	if (status == QC_OK)
 		*location = (QcLocation)

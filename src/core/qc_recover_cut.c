@@ -15,6 +15,8 @@
  */
 #include "qc_recover_int.h"
 
+#include "qc_dirx.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -111,7 +113,7 @@ drop_derived(QcRecovery *rc, uint64_t log, uint64_t file, QcError *err)
 		if (error != 0 && error != ENOENT)
 			return qc_error_sys(err, error, path, "could not remove index");
 	}
-	return QC_OK;
+	return qc_dirx_forget(rc->r->files, log, file, err);
 }
 
 /* Where the last byte that is not zero ends; `from` when there is none behind it. */

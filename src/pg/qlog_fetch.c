@@ -48,6 +48,7 @@ qlog_spot_note(QcPartition *partition, uint64 position, uint32 attempt, QcRef *h
 	spot->attempt = attempt;
 	spot->location.file = 0;
 	spot->location.last_file = 0;
+	spot->location.first_file = 0;
 	spot->location.log = QC_AT(qlog_state, QcQueue, partition->queue)->log_id;
 	if (hint != NULL)
 		(void) qc_index_find(qlog_state, partition, position, hint, &spot->location);
@@ -103,6 +104,7 @@ ask_for_index(void)
 	{
 		qlog_shared->lacking_log = cache.lacking_log;
 		qlog_shared->lacking_file = cache.lacking_file;
+		qlog_shared->lacking_dirx = cache.lacking_dirx;
 	}
 	qlog_unlock_state();
 	if (asked || !closed)
@@ -116,7 +118,7 @@ static QcStatus
 search(const QlogSpot *spot, const QcLocation **location, QcError *err)
 {
 	QcStatus	status;
-	uint64		from = 0;
+	uint64		from = spot->location.first_file;
 
 	*location = &searched.location;
 	if (searched.location.file != 0 && searched.partition == spot->partition &&

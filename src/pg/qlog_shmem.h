@@ -174,11 +174,12 @@ typedef struct QlogShared
 	TimestampTz reset_at;
 
 	/*
-	 * State lock: a closed file whose .qidx a reader found missing or wrong, 0 = none
-	 * (wrk_index.c).
+	 * State lock: a closed file whose .qidx, or a directory over it, a reader found missing or
+	 * wrong, 0 = none (wrk_index.c).
 	 */
 	uint64		lacking_log;
 	uint64		lacking_file;
+	bool		lacking_dirx;
 
 	/* Store full: the checkpointer cannot write, new work is refused until it can. */
 	pg_atomic_uint32 store_full;

@@ -1,6 +1,7 @@
 /*
  * wrk_index.c
- *		.qidx and .qhsh files: indexes and dedup ids of closed log files, written by the checkpointer worker.
+ *		What is derived from closed log files: indexes (.qidx), dedup ids (.qhsh) and directories (dirx), written by the checkpointer
+ *		worker.
  *
  * Never in a commit: a file gets its index in the pause behind a checkpoint, when it has been closed.	After a start every
  * closed file is looked at once, and what is missing or does not fit is made; later on that happens to what a reader found
@@ -18,11 +19,13 @@
 #include "qlog_io.h"
 
 #include "../core/qc_dedup.h"
+#include "../core/qc_dirx.h"
 #include "../core/qc_hashes.h"
 #include "../core/qc_log.h"
 #include "../core/qc_read.h"
 
 #define LIST_LOGS	200			/* looked at under one hold of the state lock */
+#define DIRX_MAX	(64 * 1024 * 1024)	/* bytes of a directory, which is made in memory */
 #define PAUSE_US	200000		/* how long the worker may be busy with indexes at a time */
 
 /* Every file of a log below this one has its index, or had its chance. */
@@ -30,6 +33,8 @@ typedef struct Indexed
 {
 	uint64		log;			/* key */
 	uint64		file;
+	uint64		covered;		/* directories were made when so many files were closed */
+	bool		checked;		/* they were compared with their files */
 } Indexed;
 
 static HTAB *indexed = NULL;
@@ -40,6 +45,13 @@ make_indexed(void)
 	HASHCTL		ctl = {.keysize = sizeof(uint64), .entrysize = sizeof(Indexed), .hcxt = TopMemoryContext};
 
 	indexed = hash_create("qlog indexed files", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Directories over so many closed files can be made now. */
+static uint64
+coverable(uint64 active)
+{
+	return (active - 1) / QC_DIRX_FAN * QC_DIRX_FAN;
 }
 
 /* Closed files of one log: those below `active`, and the seq that closed them at the latest. */
@@ -180,15 +192,46 @@ drop_cached(uint64 log, uint64 file, uint64 seq)
 	}
 }
 
-/* What readers asked for: the file, 0 = nothing. */
+/* Go on with directories? */
+static bool
+has_time(void *context)
+{
+	return !qlog_worker_shutdown() && qlog_monotonic() <= *(int64 *) context;
+}
+
+/* Make the directories of a log; false = there is more to make. */
+static bool
+make_directories(QlogWorker *worker, const Closed *closed, Indexed *known, int64 end)
+{
+	QcDirxMake	make = {.files = qlog_files(), .log = closed->log, .active = closed->active,
+		.max_bytes = DIRX_MAX, .check = !known->checked, .go_on = has_time, .context = &end};
+	QcError		err;
+	QcStatus	status;
+
+	if (known->covered == coverable(closed->active))
+		return true;
+	qc_error_clear(&err);
+	make.first_file = first_file(closed->log, closed->active);
+	status = qc_dirx_make(&make, &err);
+	if (status == QC_END)
+		return false;
+	if (status != QC_OK && err.code != QC_MISSING && err.sys_errno != ENOENT)
+		qlog_worker_error(worker, &err, "could not make a directory of closed log files");
+	known->checked = true;
+	known->covered = coverable(closed->active);
+	return true;
+}
+
+/* What readers asked for: the file, 0 = nothing; *dirx: its directories are wrong. */
 static uint64
-take_request(Closed *closed)
+take_request(Closed *closed, bool *dirx)
 {
 	uint64		file;
 	QcLog	   *log;
 
 	qlog_lock_state();
 	file = qlog_shared->lacking_file;
+	*dirx = qlog_shared->lacking_dirx;
 	qlog_shared->lacking_file = 0;
 	log = file == 0 ? NULL : qc_log_by_id(qlog_state, qlog_shared->lacking_log);
 	if (log == NULL || file >= log->file)
@@ -205,6 +248,7 @@ qlog_upkeep_index(QlogWorker *worker)
 	int64		end = qlog_monotonic() + PAUSE_US;
 	Closed		closed;
 	uint64		file;
+	bool		dirx;
 
 	if (indexed == NULL)
 	{
@@ -213,8 +257,14 @@ qlog_upkeep_index(QlogWorker *worker)
 	}
 
 	/* Another reader's request may have had it made by now. */
-	file = take_request(&closed);
-	if (file != 0 && !qc_read_idx_right(qlog_files(), closed.log, file))
+	file = take_request(&closed, &dirx);
+	if (file != 0 && dirx)
+	{
+		(void) qc_dirx_forget(qlog_files(), closed.log, file, NULL);
+		qlog_upkeep_index_forget(closed.log);
+		put_back(&closed);
+	}
+	else if (file != 0 && !qc_read_idx_right(qlog_files(), closed.log, file))
 		write_lacking(worker, &closed, file, true);
 	while (take_closed(&closed))
 	{
@@ -222,7 +272,7 @@ qlog_upkeep_index(QlogWorker *worker)
 		Indexed    *known = hash_search(indexed, &closed.log, HASH_ENTER, &seen);
 
 		if (!seen)
-			known->file = first_file(closed.log, closed.active);
+			*known = (Indexed) {.log = closed.log, .file = first_file(closed.log, closed.active)};
 		for (; known->file < closed.active; known->file++)
 		{
 			if (qlog_worker_shutdown() || qlog_monotonic() > end)
@@ -233,6 +283,11 @@ qlog_upkeep_index(QlogWorker *worker)
 			write_lacking(worker, &closed, known->file,
 						  !qc_read_idx_usable(qlog_files(), closed.log, known->file));
 			drop_cached(closed.log, known->file, closed.seq);
+		}
+		if (!make_directories(worker, &closed, known, end))
+		{
+			put_back(&closed);
+			return true;
 		}
 	}
 	return false;

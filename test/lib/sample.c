@@ -207,6 +207,31 @@ sample_index(uint8_t out[SAMPLE_MAX])
 	return QC_IDX_HEADER_SIZE + 3 * QC_IDX_ENTRY_SIZE;
 }
 
+/* Of files 1 to 4, each with a message of partitions 101 and 104, the third one with one of 102, too. */
+size_t
+sample_directory(uint8_t out[SAMPLE_MAX])
+{
+	static const uint64_t cells[9][2] = {{101, 1}, {101, 2}, {101, 3}, {101, 4}, {102, 3}, {104, 1}, {104, 2}, {104, 3}, {104, 4}};
+	const QcDerived kind = {"QQDIR1\0", 32, "directory"};
+	uint8_t    *at = out + QC_DERIVED_HEAD_SIZE;
+
+	memset(at, 0, 32);
+	qc_store_u64(at, 4);
+	qc_store_u64(at + 8, 228);
+	for (int i = 0; i < 9; i++)
+	{
+		uint64_t	first = cells[i][0] == 102 ? 0 : cells[i][1] - 1;
+
+		at += 32;
+		qc_store_u64(at, cells[i][0]);
+		qc_store_u64(at + 8, first);
+		qc_store_u64(at + 16, first + 1);
+		qc_store_u64(at + 24, cells[i][1]);
+	}
+	qc_derived_seal(out, &kind, 1, 4, 10);
+	return QC_DERIVED_HEAD_SIZE + 10 * 32;
+}
+
 /* Of a log file with two records: the golden one, and one with a message that has no id beside one that has. */
 size_t
 sample_hashes(uint8_t out[SAMPLE_MAX])
@@ -373,6 +398,7 @@ const Sample samples[] = {
 	{"record solo", sample_solo_record},
 	{"index", sample_index},
 	{"dedup ids", sample_hashes},
+	{"directory", sample_directory},
 	{"wal carried", sample_wal_carried},
 	{"wal referenced", sample_wal_referenced},
 	{"wal barrier", sample_wal_barrier},

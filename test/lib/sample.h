@@ -59,6 +59,7 @@ extern size_t sample_pad_record(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_solo_record(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_index(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_hashes(uint8_t out[SAMPLE_MAX]);
+extern size_t sample_directory(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_wal_carried(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_wal_referenced(uint8_t out[SAMPLE_MAX]);
 extern size_t sample_wal_barrier(uint8_t out[SAMPLE_MAX]);

@@ -74,11 +74,11 @@ is(state_of(), $state, 'and after one more crash');
 # ------------------------------------------------------------------------------------------------
 
 # A queue over several files, all of it waiting, and a small one beside.
-my $messages = 400;
+my $messages = 600;
 $node->sql(q{select queue_create('big'); select queue_create('other'); select queue_push('other', '1');
 	create function noise(n int) returns text language sql as
 	$$ select string_agg(md5(random()::text), '') from generate_series(1, n / 32) $$});
-$node->sql(q{do $$ begin for i in 1 .. 400 loop
+$node->sql(q{do $$ begin for i in 1 .. 600 loop
 	perform queue_push('big', json_build_object('n', i, 'pad', noise(20000))::text, 'lane'); commit; end loop; end $$});
 my ($log) = $node->sql(q{select log_id from qlog_queues where queue = 'big'});
 my @files = sort glob "$dir/qlog/q$log/r*.qlog";
@@ -112,6 +112,20 @@ foreach my $name (sort keys %breaks)
 	$node->start;
 	$node->sql(q{select queue_push('other', '1')});
 	$node->wait_until(sub { -e $indexes[0] }, 'the index to be made again');
+}
+
+# A directory over closed files is made, used, and made again when it is missing or wrong; whatever it is like, all is found.
+my $dirx = "$dir/qlog/q$log/dirx-00000001-00000004.qdx";
+$node->wait_until(sub { -e $dirx }, 'a directory over the first four files');
+my $right_dirx = slurp_file($dirx);
+foreach my $name ('cut short', 'empty', 'of another file', 'gone')
+{
+	$node->stop;
+	$breaks{$name}->($dirx);
+	$node->start;
+	is(shown(), $all, "directory $name: every message is found");
+	$node->sql(q{select queue_push('other', '1')});
+	$node->wait_until(sub { -e $dirx && slurp_file($dirx) eq $right_dirx }, 'the directory to be made again');
 }
 
 # A file of messages is missing: an error where one of them is needed, and none is passed over.
