@@ -27,7 +27,6 @@ typedef enum QcMutant
 	QC_MUTANT_RETAIN_LOST,		/* a checkpoint forgets from where on messages are kept */
 	QC_MUTANT_COPY_UNSYNCED,	/* a rewritten file takes the old one's place before it is on disk */
 	QC_MUTANT_SNAPSHOT_UNHELD,	/* a snapshot does not keep what a start with it needs */
-	QC_MUTANT_FLOOR_LATE,		/* a log goes at a start and the floor stays where it was */
 	QC_MUTANT_NOTHING_GONE,		/* reclaim takes every record for one that is needed */
 	QC_MUTANT_LEAVE_DEAD		/* ... and leaves what it has renamed where it is */
 } QcMutant;

@@ -315,16 +315,19 @@ pays(const QcReclaimPass *pass, const QcLogSeen *seen, const QcFileSeen *known, 
 	const QcReclaim *r = pass->r;
 	const QcLook *look = &pass->look;
 	uint64_t	needed = QC_FILE_HEADER_SIZE + look->live_bytes;
+	bool		calm;
 
 	*gain = look->length > needed ? look->length - needed : 0;
 	if (*gain < r->gain || *gain < look->length / 64)
 		return false;
 	if (*gain >= look->length / 2)
 		return true;
-	if (shared || look->live_records == look->records)
+	if (look->live_records == look->records)
 		return false;
-	return qc_reclaim_clock(r) - known->died_at >= r->still_us ||
-		(waste(seen) > r->segment_size && *gain >= look->length / 8);
+	calm = qc_reclaim_clock(r) - known->died_at >= r->still_us;
+	if (shared)
+		return waste(seen) > r->segment_size / 2 && (calm || *gain >= look->length / 8);
+	return calm || (waste(seen) > r->segment_size && *gain >= look->length / 8);
 }
 
 /* Keep the best ones, as many as the pass may rewrite. */

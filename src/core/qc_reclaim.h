@@ -20,7 +20,8 @@
  *	 own log	from the first message that is gone, when at least `gain` bytes and 1/64 of the file come free, and either nothing
  *				has died in it for `still_us`, or half of it is gone, or more than a segment of the log is.  A queue that is read
  *				in order has one file in which messages die at a time; copying that one would be for nothing
- *	 shared log when half of it is gone
+ *	 shared log when half of it is gone; when more than half a segment of the log is, also files at rest, and those of which an
+ *				eighth is gone
  *
  * One process.	 No lock is held when it is called; the state lock is taken in pieces through `lock`.  Allocates.
  */

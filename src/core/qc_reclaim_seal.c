@@ -25,6 +25,13 @@ make_next(QcReclaim *r, const QcLogView *view, QcError *err)
 	return r->hooks.extend(r->hooks.context, &extend, err);
 }
 
+static void
+tell_step(QcReclaim *r, const char *step)
+{
+	if (r->hooks.step != NULL)
+		r->hooks.step(r->hooks.context, step);
+}
+
 /* How much would come free at once, or with a rewrite? */
 static QcStatus
 gain_of(QcReclaimPass *pass, const QcLogView *view, uint64_t *gain, QcError *err)
@@ -77,11 +84,13 @@ qc_reclaim_seal(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcE
 		seen->seal_deaths = view->deaths - 1;
 		return status;
 	}
+	tell_step(r, "seal-next");
 	qc_reclaim_lock(r);
 	log = qc_log_by_id(r->st, view->log);
 	if (log != NULL && log->file == view->active)
 		sealed = qc_log_seal(r->st, log, r->segment_size);
 	qc_reclaim_unlock(r);
+	tell_step(r, "sealed");
 	if (!sealed)
 		seen->seal_deaths = view->deaths - 1;
 	pass->report->sealed += sealed;

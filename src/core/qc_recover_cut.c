@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qc_mutant.h"
-
 #define COPY_CHUNK	65536
 #define NAME_TRIES	10000
 #define KEPT_ZEROS	64			/* zeros kept at the end: records of entries end with some */
@@ -435,7 +433,7 @@ raise_floor(QcRecovery *rc, const QcLogTail *tail, QcError *err)
 	uint64_t	newest;
 	QcStatus	status;
 
-	if (tail->start_file != 0 || to <= r->floor || QC_MUTATED(QC_MUTANT_FLOOR_LATE))
+	if (tail->start_file != 0 || to <= r->floor)
 		return QC_OK;
 	if (r->snapshot != 0 && r->snapshot < to &&
 		newest_record(rc, tail->log, &newest, NULL) == QC_OK && newest <= r->snapshot)

@@ -45,7 +45,7 @@ stage_alter(SimWork *work, uint32_t number)
 	alter.name = sim_queue_name(w->oracle->queues[number].name);
 
 	/* Who dies, and when, is judged by the limit that the queue was made with. */
-	alter.options = sim_queue_options(work, sim_chance(w, 50), w->oracle->queues[number].limit);
+	alter.options = sim_queue_options(work, w->oracle->queues[number].name, sim_chance(w, 50), w->oracle->queues[number].limit);
 	stage_effect(work, QC_EFFECT_QUEUE_ALTER, &alter, ngrants,
 				 qc_effect_size(QC_EFFECT_QUEUE_ALTER, &alter, ngrants), &writer);
 	for (uint32_t i = 0; i < ngrants; i++)
@@ -588,6 +588,33 @@ sim_push(SimClient *client, uint32_t name)
 }
 
 void
+sim_holder_main(SimProc *p)
+{
+	SimWorld   *w = p->world;
+	SimClient	client;
+
+	memset(&client, 0, sizeof(client));
+	client.p = p;
+	while (!p->server->stopping && !sim_world_failed(w))
+	{
+		sim_arena_reset(&p->arena);
+		client.failed = false;
+		if (sim_below(w, 300) == 0)
+			(void) sim_pop(&client, (uint32_t) sim_below(w, w->config.names), 0, 1, 0, 0);
+		sim_pops_end(&client, true);
+		for (int i = 0; i < SIM_HELD_MAX; i++)
+		{
+			if (client.held[i].lease != 0 && sim_below(w, 40) == 0)
+				sim_renew(&client, &client.held[i]);
+		}
+		if (sim_below(w, 3000) == 0)
+			(void) sim_acknowledge(&client);
+		sim_pause(p);
+	}
+	sim_confirm_release(p);
+}
+
+void
 sim_client_main(SimProc *p)
 {
 	SimClient	client;
@@ -601,7 +628,9 @@ sim_client_main(SimProc *p)
 			sim_stranger(p, sim_chance(p->world, 70));
 		else
 			transaction(&client);
-		sim_pause(p);
+		do
+			sim_pause(p);
+		while (sim_below(p->world, p->world->config.think + 1) > 0 && !p->server->stopping);
 	}
 	sim_confirm_release(p);
 }

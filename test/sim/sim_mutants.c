@@ -1,6 +1,6 @@
 /*
  * sim_mutants.c
- *		Would the simulation notice? Twelve deliberate faults of the core (qc_mutant.h), one test for each: the simulation
+ *		Would the simulation notice? Sixteen deliberate faults of the core (qc_mutant.h), one test for each: the simulation
  *		finds it within a few seeds, and finds nothing in the same seed without the fault.
  *
  * Linked with copies of those core files that can have the faults, in place of the core's own.
@@ -8,6 +8,8 @@
  *	 sim_mutants						all tests
  *	 sim_mutants NUMBER SCENARIO SEED	one seed with that fault, telling every step on stderr
  */
+#define _POSIX_C_SOURCE 200809L
+
 #include "sim_scenario.h"
 
 #include "qc_mutant.h"
@@ -42,6 +44,8 @@ static const Mutant mutants[] = {
 	{"the start is not stored", QC_MUTANT_RETAIN_LOST, {"life-retained"}},
 	{"a rewritten file is not synced", QC_MUTANT_COPY_UNSYNCED, {"life-reclaim", "life-snapshot"}},
 	{"a snapshot does not hold the floor", QC_MUTANT_SNAPSHOT_UNHELD, {"life-snapshot"}},
+	{"nothing is ever gone", QC_MUTANT_NOTHING_GONE, {"churn"}},
+	{"what was renamed is left lying about", QC_MUTANT_LEAVE_DEAD, {"churn"}},
 };
 
 /* Run a seed with this fault. */
@@ -100,6 +104,7 @@ main(int argc, char **argv)
 {
 	int			result;
 
+	(void) setenv("SIM_CHURN", "6", 0); /* per cent are enough */
 	if (argc == 4)
 		result = run_one(argv + 1);
 	else

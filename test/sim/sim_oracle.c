@@ -171,10 +171,21 @@ sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition, 
 }
 
 void
+sim_oracle_sized(SimOracle *o, uint32_t message, uint32_t bytes, uint32_t batch, int64_t now)
+{
+	SimMessage *m = &o->messages[message];
+
+	m->bytes = bytes;
+	m->batch = batch;
+	m->pushed_at = now;
+}
+
+void
 sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, uint32_t group, bool dead)
 {
-	const SimMessage *m = &o->messages[message];
+	SimMessage *m = &o->messages[message];
 
+	m->letter |= dead;
 	o->answers = grow(o->answers, &o->cap_answers, o->nanswers, sizeof(SimAnswer));
 	sim_trace(o, "txn %u %s message %u.%u at %lld for group %u", txn, dead ? "rejects" : "acknowledges",
 			  m->txn, message - o->txns[m->txn].first_message, (long long) m->position, group);

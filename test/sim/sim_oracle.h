@@ -126,6 +126,10 @@ typedef struct SimMessage
 	bool		removed;		/* by retention, in this life of the server */
 	bool		unread;			/* ... though a group had not done it */
 	bool		gone;			/* ... for sure */
+	bool		letter;			/* somebody has asked for a copy of it in a dead lane */
+	uint32_t	bytes;			/* of what was pushed, and which messages went in one push with it: */
+	uint32_t	batch;			/* they have the same number */
+	int64_t		pushed_at;		/* when that was asked for */
 	SimUse		uses[SIM_GROUPS];
 } SimMessage;
 
@@ -306,6 +310,7 @@ extern uint32_t sim_oracle_change(SimOracle *o, const SimChange *change);
 /* Messages of one transaction are announced without others in between; returns the message's number. */
 extern uint32_t sim_oracle_push(SimOracle *o, uint32_t txn, uint32_t queue, uint32_t partition,
 								int64_t due);
+extern void sim_oracle_sized(SimOracle *o, uint32_t message, uint32_t bytes, uint32_t batch, int64_t now);
 extern void sim_oracle_answer(SimOracle *o, uint32_t txn, uint32_t message, uint32_t group, bool dead);
 
 /* ---- what becomes of it ---- */

@@ -36,7 +36,7 @@ bool
 sim_payload_get(const uint8_t *bytes, size_t len, uint32_t *txn, uint32_t *index)
 {
 	uint32_t	head[4];
-	uint8_t		expected[8];
+	uint64_t	found = 0;
 	bool		compressible;
 	uint64_t	state;
 	size_t		at;
@@ -55,8 +55,10 @@ sim_payload_get(const uint8_t *bytes, size_t len, uint32_t *txn, uint32_t *index
 		uint64_t	word = compressible ? state + at / 256 : sim_random(&state);
 		size_t		left = len - sizeof(head) - at;
 
-		memcpy(expected, &word, 8);
-		if (memcmp(expected, bytes + sizeof(head) + at, left < 8 ? left : 8) != 0)
+		if (left < 8)
+			return memcmp(&word, bytes + sizeof(head) + at, left) == 0;
+		memcpy(&found, bytes + sizeof(head) + at, 8);
+		if (found != word)
 			return false;
 	}
 	return true;

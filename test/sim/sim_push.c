@@ -38,9 +38,22 @@ sim_unlock_name(SimWork *work)
 	work->name = SIM_NONE;
 }
 
+/* How long queues of this name keep messages, where that is simulated. */
+SimKeep
+sim_keep(uint32_t name)
+{
+	SimKeep		keep = {QC_FOREVER, 0};
+
+	if (name % 4 == 1)
+		keep.unread_us = 600 * QC_SECOND;
+	if (name % 4 == 2)
+		keep.read_us = 300 * QC_SECOND;
+	return keep;
+}
+
 /* Options of a new queue, encoded; work->limit is what it allows. */
 QcStr
-sim_queue_options(SimWork *work, bool ordered, int32_t limit)
+sim_queue_options(SimWork *work, uint32_t name, bool ordered, int32_t limit)
 {
 	uint8_t    *encoded = sim_arena_take(&work->p->arena, QC_OPTIONS_ENCODED_MAX);
 	QcOptions	options;
@@ -50,6 +63,14 @@ sim_queue_options(SimWork *work, bool ordered, int32_t limit)
 	options.set = 1u << QC_OPT_ORDERED | 1u << QC_OPT_RETRY_LIMIT | 1u << QC_OPT_RETRY_DELAY;
 	options.value[QC_OPT_ORDERED] = ordered;
 	options.value[QC_OPT_RETRY_LIMIT] = limit;
+	if (work->w->config.ages)
+	{
+		SimKeep		keep = sim_keep(name);
+
+		options.set |= 1u << QC_OPT_RETENTION | 1u << QC_OPT_CONSUMED_RETENTION;
+		options.value[QC_OPT_RETENTION] = keep.unread_us;
+		options.value[QC_OPT_CONSUMED_RETENTION] = keep.read_us;
+	}
 	options.value[QC_OPT_RETRY_DELAY] = sim_chance(work->w, 50) ? 0 : (int64_t) sim_below(work->w, 50000);
 	qc_writer_init(&writer, encoded, QC_OPTIONS_ENCODED_MAX);
 	qc_options_put(&writer, &options);
@@ -68,7 +89,7 @@ sim_new_queue(SimWork *work, uint32_t name, bool ordered)
 	create.log = qc_log_of_queue(st->shards, create.queue);
 	create.name = sim_queue_name(name);
 	work->limit = sim_chance(work->w, 40) ? -1 : (int32_t) sim_below(work->w, 4);
-	create.options = sim_queue_options(work, ordered, work->limit);
+	create.options = sim_queue_options(work, name, ordered, work->limit);
 	return create;
 }
 
@@ -209,6 +230,7 @@ sim_stage_push(SimWork *work, const SimTarget *target)
 	uint32_t	count = 1 + (uint32_t) (sim_chance(w, 70) ? 0 : sim_below(w, BATCH_MAX));
 	bool		compressible = !sim_chance(w, w->config.noise);
 	uint32_t	size = choose_size(w);
+	uint32_t	batch = w->oracle->nmessages;
 	uint64_t	room = w->config.segment > 2 * QC_RECORD_RAW_TARGET ? w->config.segment :
 		w->config.segment / 2 - 200;
 	size_t		cap;
@@ -230,7 +252,8 @@ sim_stage_push(SimWork *work, const SimTarget *target)
 		memcpy(message.id, data, QC_ID_SIZE);
 		qc_frame_put(&frames, &message);
 		qc_frame_hash(&message, hashes + (size_t) i * QC_HASH_SIZE);
-		(void) sim_oracle_push(w->oracle, work->txn, target->queue, target->partition, target->due);
+		sim_oracle_sized(w->oracle, sim_oracle_push(w->oracle, work->txn, target->queue, target->partition, target->due),
+						 size, batch, w->now);
 	}
 	assert(!frames.full);
 	work->bytes += frames.len;

@@ -189,18 +189,24 @@ sim_reclaim_main(SimProc *p)
 	SimWorld   *w = p->world;
 	QcReclaim  *r = &server->reclaim;
 
+	uint32_t	growth = 1;
+
 	set_up(r, p);
 	while (w->config.reclaim > 0 && !server->leaving && !sim_world_failed(w))
 	{
 		QcReclaimBudget budget = {.files = 1 + (uint32_t) sim_below(w, 20), .us = INT64_MAX, .rewrites = 1};
 		QcReclaimReport result;
 
+		/* As src/pg/wrk_reclaim.c: passes grow while work is left. */
+		if (w->config.ages)
+			budget = (QcReclaimBudget) {.files = 256 * growth, .us = INT64_MAX, .rewrites = growth};
 		sim_arena_reset(&p->arena);
 		if (sim_below(w, w->config.reclaim) == 0)
 		{
 			r->seal_us = sim_chance(w, 30);
 			if (qc_reclaim_pass(r, &budget, w->now, &result, &p->err) != QC_OK)
 				sim_broken(p, "reclaiming");
+			growth = !result.more ? 1 : growth < 64 ? growth * 4 : growth;
 			server->snapshot_wish |= result.held > 0;
 			w->totals.deleted += result.deleted;
 			w->totals.rewritten += result.rewritten;

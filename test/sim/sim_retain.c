@@ -13,6 +13,7 @@
 
 #define READ_MAX	24			/* unread messages that one step takes */
 #define NOTES_MAX	8			/* partitions: segments are small here */
+#define AGES_MAX	400			/* messages whose age one step looks at */
 #define EFFECTS_MAX 1000		/* bytes for these */
 
 typedef struct Retain
@@ -102,6 +103,37 @@ limit_done(SimProc *p, QcRetainStep *step)
 	}
 }
 
+/* The first message that was pushed at the time or later, as far as they can be read now; the oracle learns of those before. */
+static void
+find_edge(SimProc *p, const QcRetainNote *note, QcRetainEdge *edge)
+{
+	QcState    *st = p->server->st;
+	uint64_t	position = note->low;
+	QcRef		hint = 0;
+
+	if (edge->before == INT64_MIN)
+		return;
+	edge->found = true;
+	edge->position = edge->before == INT64_MAX ? note->high : note->low;
+	for (uint32_t i = 0; i < AGES_MAX && edge->before != INT64_MAX; i++)
+	{
+		QcPartition *partition = qc_partition_by_id(st, note->partition);
+		SimPlace	place;
+		SimSeen		seen;
+
+		if (partition != NULL)
+			position = qc_skip_aborted(st, partition, position);
+		if (partition == NULL || position >= note->high)
+			break;
+		sim_place(st, partition, position, 0, &hint, &place);
+		if (!sim_write(p, st->seq) || !sim_read(p, &place, &seen) || seen.at >= edge->before ||
+			!sim_oracle_shown(p->world->oracle, &seen))
+			break;
+		edge->position = ++position;
+	}
+	edge->before = 1;
+}
+
 /* Tell the oracle what goes of one partition. */
 static void
 tell(SimProc *p, const QcPartition *partition, uint64_t first, uint64_t end, uint64_t unread_to)
@@ -140,7 +172,6 @@ put_step(void *context, SimProc *p, QcSmallPlan *small)
 	Retain	   *retain = context;
 	QcState    *st = p->server->st;
 	QcWriter	w = qc_plan_small_writer(small);
-	uint64_t	unread_to = retain->unread ? retain->step.notes[0].any.position : 0;
 	uint32_t	effects;
 
 	if (!settled_for_good(p))
@@ -161,7 +192,9 @@ put_step(void *context, SimProc *p, QcSmallPlan *small)
 	for (uint32_t i = 0; i < retain->step.n; i++)
 	{
 		const QcRetainVerdict *verdict = &retain->step.verdicts[i];
-		QcPartition *partition = qc_partition_by_id(st, retain->step.notes[i].partition);
+		const QcRetainNote *note = &retain->step.notes[i];
+		QcPartition *partition = qc_partition_by_id(st, note->partition);
+		uint64_t	unread_to = (retain->unread || p->world->config.ages) && note->any.found ? note->any.position : 0;
 
 		tell(p, partition, partition->start, verdict->start, unread_to);
 		for (uint32_t r = 0; r < verdict->nranges; r++)
@@ -188,7 +221,13 @@ sim_retain(SimProc *p)
 	sim_pause(p);
 	if (retain->step.n > NOTES_MAX)
 		retain->step.n = NOTES_MAX;
-	limit_done(p, &retain->step);
+	for (uint32_t i = 0; i < retain->step.n && p->world->config.ages; i++)
+	{
+		find_edge(p, &retain->step.notes[i], &retain->step.notes[i].done);
+		find_edge(p, &retain->step.notes[i], &retain->step.notes[i].any);
+	}
+	if (!p->world->config.ages)
+		limit_done(p, &retain->step);
 	if (retain->step.nranges > QC_RETAIN_RANGES)
 		retain->step.nranges = QC_RETAIN_RANGES;
 	qc_plan_small(small, sim_arena_take(&p->arena, QC_SMALL_BUFFER(EFFECTS_MAX)), EFFECTS_MAX);

@@ -36,6 +36,9 @@ extern bool sim_sweep(SimWorld *world);
 /* A short life over and over, of which one step after the other fails. */
 extern bool sim_fail_sweep(SimWorld *world);
 
+/* So many segments go through the queues, of which little is there at any moment; crashes in between. */
+extern bool sim_churn(SimWorld *world, uint32_t segments);
+
 /* What is done to a directory. */
 typedef enum SimDamage
 {

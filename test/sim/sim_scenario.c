@@ -143,6 +143,45 @@ snapshots(SimConfig *c)
 	c->catalog = 15;
 }
 
+/* Hours of large messages, most of which are read soon. */
+static void
+churn(SimConfig *c)
+{
+	c->clients = 4;
+	c->names = 4;
+	c->partitions = 2;
+	c->shards = 0;
+	c->segment = 65536;
+	c->ring = 262144;
+	c->index = 524288;
+	c->max_slots = 1000;
+	c->joint = 20;
+	c->weak = c->catalog = c->groups = c->stranger = c->several = 0;
+	c->rollback = 5;
+	c->pop = 60;
+	c->delay = 3;
+	c->large = c->noise = 100;
+	c->carry_limit = 500;
+	c->checkpoint = 20;
+	c->pg_checkpoint = 300;
+	c->lease_us = 60000000;
+	c->retain = 1;
+	c->ages = 1;
+	c->expire = 0;
+	c->pace = 400;
+	c->think = 30;
+	c->reclaim = 2;
+	c->snapshot = 200;
+	c->lost = 20;
+}
+
+static void
+churn_shared(SimConfig *c)
+{
+	churn(c);
+	c->shards = 2;
+}
+
 /* Calls of the disk fail. */
 static void
 failing(SimConfig *c)
@@ -195,6 +234,12 @@ run_fail_sweep(SimWorld *world, const SimScenario *scenario)
 }
 
 static bool
+run_churn(SimWorld *world, const SimScenario *scenario)
+{
+	return sim_churn(world, scenario->kind);
+}
+
+static bool
 run_damage(SimWorld *world, const SimScenario *scenario)
 {
 	return sim_damage(world, (SimDamage) scenario->kind);
@@ -228,6 +273,8 @@ const SimScenario sim_scenarios[] = {
 	{"sweep-retained", "... while what is done is removed", 6, retained, run_sweep, 0},
 	{"sweep-snapshot", "... while snapshots are taken, and a start with them", 6, snapshots, run_sweep, 0},
 	{"sweep-failing", "every step fails once", 8, any_fault, run_fail_sweep, 0},
+	{"churn", "hours in which most of 100 GB goes through small segments", 1, churn, run_churn, 1000},
+	{"churn-shared", "... and the rest, in shared logs", 1, churn_shared, run_churn, 600},
 	{"damage-queue", "a byte of a queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_QUEUE},
 	{"damage-system", "a byte of the system log flipped", 2, no_groups, run_damage, SIM_DAMAGE_SYSTEM},
 	{"damage-only", "a byte of the only queue's log flipped", 2, no_groups, run_damage, SIM_DAMAGE_ONLY},

@@ -16,7 +16,7 @@ struct SimScenario
 	uint32_t	share;			/* of the time, relative to the others' */
 	void		(*configure) (SimConfig *config);	/* NULL = all configurations */
 	bool		(*run) (SimWorld *world, const SimScenario *scenario);
-	uint32_t	kind;			/* of damage */
+	uint32_t	kind;			/* of damage; or segments that are pushed */
 };
 
 /* All of them; the last one has no name. */

@@ -451,7 +451,7 @@ choose(SimServer *server, uint32_t n)
 static void
 tick(SimWorld *w)
 {
-	int64_t		us = (int64_t) sim_below(w, 50);
+	int64_t		us = (int64_t) (sim_below(w, 50) * (w->config.pace + 1));
 
 	/* now and then a long sleep of everybody */
 	if (sim_below(w, 500) == 0)

@@ -312,6 +312,18 @@ extern QcStatus sim_raise_floor(SimProc *p, uint64_t seq);
 
 extern void sim_client_main(SimProc *p);
 
+/* A client that holds a few messages for long. */
+extern void sim_holder_main(SimProc *p);
+
+/* How long queues of this name keep messages, where that is simulated (SimConfig.ages): at most, and those that are done. */
+typedef struct SimKeep
+{
+	int64_t		unread_us;
+	int64_t		read_us;
+} SimKeep;
+
+extern SimKeep sim_keep(uint32_t name);
+
 /* A message that a client holds. */
 typedef struct SimSpot
 {

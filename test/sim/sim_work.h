@@ -71,7 +71,7 @@ extern void sim_unlock_name(SimWork *work);
 
 /* Ids, name and options of a new queue; options of a queue, encoded. */
 extern QcQueueCreate sim_new_queue(SimWork *work, uint32_t name, bool ordered);
-extern QcStr sim_queue_options(SimWork *work, bool ordered, int32_t limit);
+extern QcStr sim_queue_options(SimWork *work, uint32_t name, bool ordered, int32_t limit);
 
 /* A queue that a push makes on its way. */
 extern bool sim_auto_create(SimWork *work, uint32_t name);

@@ -44,6 +44,9 @@ typedef struct SimConfig
 	uint32_t	pg_checkpoint;
 	int64_t		lease_us;
 	uint32_t	retain;			/* steps between two looks of the retention worker, about */
+	uint32_t	ages;			/* how old messages are decides (sim_keep), not the lot */
+	uint32_t	pace;			/* how much faster the time goes; 0 = as it does */
+	uint32_t	think;			/* turns that a client waits between transactions, about */
 	uint32_t	expire;			/* ... per cent of which take messages that nobody has read */
 	uint32_t	reclaim;		/* steps between two passes of reclaim, about; 0 = none */
 	uint32_t	snapshot;		/* steps between two snapshots, about; 0 = none are taken */

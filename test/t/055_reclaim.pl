@@ -215,6 +215,30 @@ foreach my $step ('copying', 'copied', 'stored', 'floor', 'renamed', 'synced', '
 	is(numbers($queue), range(1201, 2000), "died at $step: after the next passes, too");
 }
 
+# ... and of closing a file early.
+foreach my $step ('seal-next', 'sealed')
+{
+	my $queue = 'crash' . ++$n;
+	my $mark = -s $node->logfile;
+
+	push_range($queue, 1, 400);
+	$node->sql("select queue_purge('$queue')");
+	$node->sql("alter system set qlog.debug_stop = 'reclaim-$step'");
+	$node->sql("alter system set qlog.seal_age = '100ms'");
+	$node->sql('select pg_reload_conf()');
+	$node->wait_until(sub { $node->log_contains("stopped at \"reclaim-$step\"", $mark) }, $step);
+	$node->kill9_everything;
+	$node->append_conf('postgresql.auto.conf', "qlog.debug_stop = ''");
+	$node->start;
+	$node->sql('alter system reset qlog.debug_stop');
+	push_range($queue, 401, 410);
+	is(numbers($queue), range(401, 410), "died at $step: the queue goes on, and nothing came to life again");
+	await_disk($queue, 400_000);
+	is(numbers($queue), range(401, 410), "died at $step: when the room has come back, too");
+	$node->sql('alter system reset qlog.seal_age');
+	$node->sql('select pg_reload_conf()');
+}
+
 # ------------------------------------------------------------------------------------------------
 # Readers meanwhile
 # ------------------------------------------------------------------------------------------------
