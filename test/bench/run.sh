@@ -3,7 +3,7 @@
 # only ratios count.  Usage: test/bench/run.sh [CASE...]   (no CASE: all; see bench.py --list)
 # Builds this tree and installs it into a private copy of PostgreSQL: what is installed neither matters nor is
 # disturbed.  On a shared machine run it as root under "nice -n -15".
-# Environment: SECS (per run, default 3), REPS (default 5), BENCH_DIR (keep results there).
+# Environment: SECS (per run, default 3), REPS (default 5), BENCH_DIR (keep results there), HISTORY_GB (of the case history, 1,10).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . ../lib/common.sh
@@ -28,7 +28,7 @@ CONF
 cluster_init "$private/c" "${conf[@]}" || exit 1
 cluster_start "$private/c" || { tail -20 "$private/c/server.log"; exit 1; }
 as_user PGHOST="$private/c" PGUSER=postgres PGDATABASE=postgres PGDATA="$private/c/data" \
-  SECS="${SECS:-3}" REPS="${REPS:-5}" python3 "$private/bench.py" "$@"
+  SECS="${SECS:-3}" REPS="${REPS:-5}" HISTORY_GB="${HISTORY_GB:-1,10}" python3 "$private/bench.py" "$@"
 status=$?
 [ -z "${BENCH_DIR:-}" ] || cp "$private"/results.json "$BENCH_DIR"/
 cluster_stop "$private/c"
