@@ -333,7 +333,7 @@ run_recovery(SimServer *server)
 			.copied = server->identity.copied, .floor = floor, .snapshot = snapshot, .now = w->now, .monotonic = w->monotonic,
 			.hooks =
 			{
-			server, in_history, xid_committed, new_epoch, draw, progress, NULL
+			server, in_history, xid_committed, new_epoch, draw, progress, NULL, NULL
 			}
 		};
 		status = qc_recover(&server->recover, &p->err);

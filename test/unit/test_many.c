@@ -53,7 +53,7 @@ test_idle_partitions(void)
 {
 	uint64_t	before;
 
-	machine_begin_small(&m, (uint64_t) PARTITIONS * BYTES_EACH);
+	machine_begin_small(&m, (uint64_t) PARTITIONS * BYTES_EACH + (4u << 20));
 	machine_queue(&m, 1, NULL);
 	before = used();
 	for (uint64_t i = 0; i < PARTITIONS; i++)
