@@ -376,11 +376,17 @@ static void
 rest(QlogWorker *worker)
 {
 	bool		urgent;
-	int64		due = qlog_snapshot_due_in();
+	int64		due;
 
 	qlog_worker_state(worker, "idle");
+
+	/*
+	 * Whoever comes from now on wakes us; what came before, a wish for a snapshot too, is seen
+	 * below.
+	 */
 	pg_atomic_write_u32(&qlog_shared->resting, 1);
 	pg_memory_barrier();
+	due = qlog_snapshot_due_in();
 	if (qlog_disk_watch())
 		due = due < 0 ? DISK_MS : Min(due, DISK_MS);
 	if (!dirty(&urgent) && due != 0)

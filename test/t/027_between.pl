@@ -43,6 +43,8 @@ sub between
 	my ($what, $err) = @_;
 	my ($lease) = split /\|/, $node->sql("select lease_id from queue_pop('q')");
 
+	# A pop alone waits for nothing: this commit makes it durable.
+	$node->sql(q{select queue_push('other', '1')});
 	set_standby('nobody');
 	my $first = start("begin; insert into t values (1); notify k, 'first'; commit", \my $said);
 	$node->poll_wait_event('SyncRep');
