@@ -490,6 +490,19 @@ sweep(const QcDirxMake *make, QcError *err)
 }
 
 QcStatus
+qc_dirx_trim(QcFiles *files, uint64_t log, uint64_t first_file, QcError *err)
+{
+	List		list;
+	QcStatus	status = list_all(files, log, &list, err);
+
+	for (uint32_t i = 0; i < list.n && status == QC_OK; i++)
+		if (list.dirx[i].last < first_file)
+			status = remove_one(files, log, &list.dirx[i], err);
+	free(list.dirx);
+	return status;
+}
+
+QcStatus
 qc_dirx_forget(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 {
 	List		list;

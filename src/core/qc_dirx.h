@@ -73,6 +73,9 @@ typedef struct QcDirxMake
  */
 extern QcStatus qc_dirx_make(const QcDirxMake *make, QcError *err);
 
+/* Remove those over files that are all older than the log's oldest one. */
+extern QcStatus qc_dirx_trim(QcFiles *files, uint64_t log, uint64_t first_file, QcError *err);
+
 /* Remove all that have a place for this file: its content is not what it was. */
 extern QcStatus qc_dirx_forget(QcFiles *files, uint64_t log, uint64_t file, QcError *err);
 

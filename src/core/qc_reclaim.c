@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "qc_dir.h"
+#include "qc_dirx.h"
 #include "qc_search.h"
 
 #define LOGS_MAX	64			/* ids taken under one hold of the lock */
@@ -423,6 +424,21 @@ note_first_file(QcReclaim *r, uint64_t id, uint64_t first)
 	qc_reclaim_unlock(r);
 }
 
+/* This is the oldest file now: directories over older ones alone are of no use any more. */
+static QcStatus
+begin_at(QcReclaim *r, QcLogSeen *seen, const QcLogView *view, uint64_t first, QcError *err)
+{
+	QcStatus	status;
+
+	note_first_file(r, view->log, first);
+	if (first == seen->trimmed)
+		return QC_OK;
+	status = qc_dirx_trim(r->cache->files, view->log, first, err);
+	if (status == QC_OK)
+		seen->trimmed = first;
+	return status;
+}
+
 /* The oldest files are looked at in every pass, until one is needed: a queue that is read in order frees those. */
 static QcStatus
 consider_files(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, const uint64_t *files,
@@ -476,8 +492,11 @@ look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcErro
 	if (status != QC_OK)
 		return status == QC_MISSING ? QC_OK : status;
 	forget_files_but(seen, files, n);
-	note_first_file(r, view->log, n == 0 ? view->active : files[0]);
-	status = consider_files(pass, seen, view, files, n, err);
+	status = begin_at(r, seen, view, n == 0 ? view->active : files[0], err);
+	if (seen->next == 0)
+		seen->round_deaths = view->deaths;
+	if (status == QC_OK)
+		status = consider_files(pass, seen, view, files, n, err);
 	free(files);
 	seen->complete = false;
 	if (status == QC_OK || status == QC_END)
@@ -490,7 +509,7 @@ look_through(QcReclaimPass *pass, QcLogSeen *seen, const QcLogView *view, QcErro
 		return status;
 	seen->next = 0;
 	seen->complete = pass->dead.n + pass->partly.n == ndead;
-	seen->deaths = view->deaths;
+	seen->deaths = seen->round_deaths;
 	seen->looked_at = qc_reclaim_clock(r);
 	return QC_OK;
 }

@@ -262,7 +262,9 @@ my $readers = IPC::Run::start(
 ok($readers->finish, 'readers during deletion and rewriting see no error') or diag($err);
 like($out, qr/number of failed transactions: 0 /, 'none at all') or diag($out);
 $node->sql("select queue_purge('read')");
+# Two files, the active one and the next, and nothing that was derived from others.
 await_disk('read', 2 * 1024 * 1024);
+$node->wait_until(sub { !grep { !/^r\d+\.qlog$/ } names('read') }, 'only log files to be there, not ' . join(' ', names('read')));
 
 is($node->sql("select coalesce(last_error, '') from qlog_stat_workers where role = 'reclaim'"),
 	'', 'the worker is content');

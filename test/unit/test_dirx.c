@@ -320,6 +320,23 @@ test_interrupted(void)
 	end();
 }
 
+/* Those over files that are gone go; one that stands for the oldest file too stays. */
+static void
+test_trim(void)
+{
+	begin(30);
+	CHECK_U64(make(1, 30, false, MAX_BYTES, NULL), QC_OK);
+	CHECK_U64((uint64_t) directories(), 1 + 3);
+	CHECK_U64(qc_dirx_trim(&hand.files, 1, 16, &err), QC_OK);
+	CHECK_U64((uint64_t) directories(), 4);
+	CHECK_U64(qc_dirx_trim(&hand.files, 1, 21, &err), QC_OK);
+	CHECK_U64((uint64_t) directories(), 2);
+	CHECK(!there(2, 1) && !there(1, 17) && there(1, 21) && there(1, 25));
+	CHECK_U64(qc_dirx_trim(&hand.files, 1, 30, &err), QC_OK);
+	CHECK_U64((uint64_t) directories(), 0);
+	end();
+}
+
 /* A file without index has none over it until it has one; a removed one holds nothing; too large ones are not made. */
 static void
 test_not_made(void)
@@ -414,6 +431,7 @@ main(void)
 	UNIT_RUN(test_few_are_asked);
 	UNIT_RUN(test_growing);
 	UNIT_RUN(test_interrupted);
+	UNIT_RUN(test_trim);
 	UNIT_RUN(test_not_made);
 	UNIT_RUN(test_wrong_ones);
 	UNIT_RUN(test_checked);
