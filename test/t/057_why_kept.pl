@@ -96,6 +96,7 @@ like($err, qr/permission denied for view qlog_files/, 'it is not for everybody')
 
 # A record header that leads nowhere.
 my $log = $node->sql("select log_id from qlog_queues where queue = 'unread'");
+$node->sql('select qlog_checkpoint()');
 $node->stop;
 {
 	my $file = $node->log_dir($log) . '/r00000001.qlog';

@@ -91,6 +91,7 @@ foreach my $how ('kill9_everything', 'stop')
 	is(shown('a') . shown('b'), all_but(120, 30 => 1) . all_but(420), "$how: the same after a restart");
 	is($node->sql(q{select dead, delayed from qlog_stat_queues where queue = 'c'}), '0|2', "$how: and the lanes");
 }
+$node->sql('select qlog_checkpoint()');
 $node->stop;
 unlink "$dir/store/data.mdb" or die $!;
 $node->start;
