@@ -471,48 +471,60 @@ remove_one(QcFiles *files, uint64_t log, const QcDirx *dirx, QcError *err)
 		qc_error_sys(err, rc, path, "could not remove directory of files");
 }
 
-/*
- * Remove those of files that are gone, parts of others, which a crash left, and those over files that are not closed: of a later
- * content, out of a copy of the directory.
- */
+/* Is it of no use, by what the caller knows? */
+typedef bool (*Useless) (const List *list, const QcDirx *dirx, const void *context);
+
 static QcStatus
-sweep(const QcDirxMake *make, QcError *err)
+remove_useless(QcFiles *files, uint64_t log, Useless useless, const void *context, QcError *err)
 {
 	List		list;
-	QcStatus	status = list_all(make->files, make->log, &list, err);
+	QcStatus	status = list_all(files, log, &list, err);
 
 	for (uint32_t i = 0; i < list.n && status == QC_OK; i++)
-		if (list.dirx[i].last < make->first_file || list.dirx[i].last >= make->active ||
-			is_part(&list, &list.dirx[i]))
-			status = remove_one(make->files, make->log, &list.dirx[i], err);
+		if (useless(&list, &list.dirx[i], context))
+			status = remove_one(files, log, &list.dirx[i], err);
 	free(list.dirx);
 	return status;
+}
+
+/*
+ * Those of files that are gone, parts of others, which a crash left, and those over files that are not closed: of a later
+ * content, out of a copy of the directory.
+ */
+static bool
+is_outdated(const List *list, const QcDirx *dirx, const void *context)
+{
+	const QcDirxMake *make = context;
+
+	return dirx->last < make->first_file || dirx->last >= make->active || is_part(list, dirx);
+}
+
+static bool
+ends_before(const List *list, const QcDirx *dirx, const void *context)
+{
+	(void) list;
+	return dirx->last < *(const uint64_t *) context;
+}
+
+static bool
+has_place_for(const List *list, const QcDirx *dirx, const void *context)
+{
+	uint64_t	file = *(const uint64_t *) context;
+
+	(void) list;
+	return dirx->first <= file && dirx->last >= file;
 }
 
 QcStatus
 qc_dirx_trim(QcFiles *files, uint64_t log, uint64_t first_file, QcError *err)
 {
-	List		list;
-	QcStatus	status = list_all(files, log, &list, err);
-
-	for (uint32_t i = 0; i < list.n && status == QC_OK; i++)
-		if (list.dirx[i].last < first_file)
-			status = remove_one(files, log, &list.dirx[i], err);
-	free(list.dirx);
-	return status;
+	return remove_useless(files, log, ends_before, &first_file, err);
 }
 
 QcStatus
 qc_dirx_forget(QcFiles *files, uint64_t log, uint64_t file, QcError *err)
 {
-	List		list;
-	QcStatus	status = list_all(files, log, &list, err);
-
-	for (uint32_t i = 0; i < list.n && status == QC_OK; i++)
-		if (list.dirx[i].first <= file && list.dirx[i].last >= file)
-			status = remove_one(files, log, &list.dirx[i], err);
-	free(list.dirx);
-	return status;
+	return remove_useless(files, log, has_place_for, &file, err);
 }
 
 /* ---- all of a log ---- */
@@ -594,7 +606,7 @@ qc_dirx_make(const QcDirxMake *make, QcError *err)
 	uint32_t	level = 1;
 	bool		whole;
 	QcDirx		top;
-	QcStatus	status = sweep(make, err);
+	QcStatus	status = remove_useless(make->files, make->log, is_outdated, make, err);
 
 	while (level < QC_DIRX_LEVELS && span(level) < make->active)
 		level++;

@@ -428,14 +428,16 @@ note_first_file(QcReclaim *r, uint64_t id, uint64_t first)
 static QcStatus
 begin_at(QcReclaim *r, QcLogSeen *seen, const QcLogView *view, uint64_t first, QcError *err)
 {
+	uint64_t	begin = qc_dirx_of(1, first).first;
 	QcStatus	status;
 
+	/* None ends between two beginnings of the smallest ones. */
 	note_first_file(r, view->log, first);
-	if (first == seen->trimmed)
+	if (begin == seen->trimmed)
 		return QC_OK;
 	status = qc_dirx_trim(r->cache->files, view->log, first, err);
 	if (status == QC_OK)
-		seen->trimmed = first;
+		seen->trimmed = begin;
 	return status;
 }
 

@@ -98,7 +98,7 @@ typedef struct QcLogSeen
 	uint64_t	log;
 	uint64_t	deaths;			/* of the log when it was looked through last */
 	uint64_t	round_deaths;	/* ... when the look began that may take several passes */
-	uint64_t	trimmed;		/* oldest file when directories over older ones were removed */
+	uint64_t	trimmed;		/* directories over files that are all below this one were removed */
 	uint64_t	active;
 	int64_t		active_since;	/* monotonic: when something was first seen in it */
 	uint64_t	seal_deaths;	/* of the log when closing it early was last thought of */

@@ -207,12 +207,21 @@ make_directories(QlogWorker *worker, const Closed *closed, Indexed *known, int64
 		.max_bytes = DIRX_MAX, .check = !known->checked, .go_on = has_time, .context = &end};
 	QcError		err;
 	QcStatus	status;
+	uint64		first;
 
 	if (known->covered == coverable(closed->active))
 		return true;
 	qc_error_clear(&err);
 	make.first_file = first_file(closed->log, closed->active);
 	status = qc_dirx_make(&make, &err);
+
+	/*
+	 * Files that were removed meanwhile may have got one after reclaim had trimmed those that were
+	 * there.
+	 */
+	first = first_file(closed->log, closed->active);
+	if (status != QC_MISSING && first != make.first_file)
+		(void) qc_dirx_trim(qlog_files(), closed->log, first, NULL);
 	if (status == QC_END)
 		return false;
 	if (status != QC_OK && err.code != QC_MISSING && err.sys_errno != ENOENT)
