@@ -136,6 +136,26 @@ hand_roll(Hand *h, uint64_t log)
 	at->tail = QC_FILE_HEADER_SIZE;
 }
 
+static void *
+take_buffer(void *context, size_t size)
+{
+	(void) context;
+	return malloc(size);
+}
+
+static void
+release_buffer(void *context, void *buffer)
+{
+	(void) context;
+	free(buffer);
+}
+
+void
+hand_read_init(Hand *h, QcReadCache *cache)
+{
+	qc_read_init(cache, &h->files, take_buffer, release_buffer, NULL);
+}
+
 void
 hand_sync(Hand *h)
 {

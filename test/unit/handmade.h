@@ -12,6 +12,7 @@
 #include "../sim/sim_disk.h"
 #include "qc_dir.h"
 #include "qc_effect.h"
+#include "qc_read.h"
 #include "qc_record.h"
 #include "qc_walrec.h"
 
@@ -93,6 +94,9 @@ extern void hand_make_file(Hand *h, const char *path, const void *bytes, size_t 
 
 /* Everything written so far is durable. */
 extern void hand_sync(Hand *h);
+
+/* A cache for reading these files, with buffers of malloc; end it with qc_read_end. */
+extern void hand_read_init(Hand *h, QcReadCache *cache);
 
 /* A message record (or solo record) with messages [first, first + count); returns its size. */
 extern size_t hand_message(const Hand *h, uint8_t out[HAND_RECORD_MAX], bool solo, uint64_t seq,

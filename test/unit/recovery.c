@@ -200,20 +200,6 @@ rows_free(Rows *rows)
 
 /* ---- running ---- */
 
-static void *
-take_buffer(void *context, size_t size)
-{
-	(void) context;
-	return malloc(size);
-}
-
-static void
-release_buffer(void *context, void *buffer)
-{
-	(void) context;
-	free(buffer);
-}
-
 static QcStatus
 load_rows(Run *run, const Rows *rows)
 {
@@ -259,7 +245,7 @@ run_recovery(Run *run, Hand *hand, Server *server, const RunOptions *options)
 	run->st = qc_state_init(run->block, &config);
 	run->ring_block = malloc(qc_ring_block_size(RING_BYTES));
 	run->ring = qc_ring_init(run->ring_block, RING_BYTES, 0);
-	qc_read_init(&run->cache, &hand->files, take_buffer, release_buffer, NULL);
+	hand_read_init(hand, &run->cache);
 	qc_error_clear(&run->err);
 	if (options->rows != NULL)
 		status = load_rows(run, options->rows);

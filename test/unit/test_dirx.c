@@ -28,20 +28,6 @@ static QcError err;
 
 static const uint64_t sparse[] = {7, 900, 901, 2500, 4095, 4990};
 
-static void *
-take_buffer(void *context, size_t size)
-{
-	(void) context;
-	return malloc(size);
-}
-
-static void
-release_buffer(void *context, void *buffer)
-{
-	(void) context;
-	free(buffer);
-}
-
 static bool
 go_on(void *context)
 {
@@ -104,7 +90,7 @@ begin(uint64_t files)
 	qc_files_close(&hand.files);
 	for (uint64_t file = 1; file <= files; file++)
 		put_file(file, next, file < files);
-	qc_read_init(&cache, &hand.files, take_buffer, release_buffer, NULL);
+	hand_read_init(&hand, &cache);
 }
 
 static void
